@@ -1,0 +1,3 @@
+#!/bin/bash
+# Copies standard input to standard output, byte for byte.
+exec cat
