@@ -1,0 +1,160 @@
+/**
+ * The one consume loop. It pulls no more than it can handle, keeps a message alive while its handler works, and is
+ * alone in settling messages:
+ *
+ *   handler returns          ack
+ *   OperationalError         delivered again after a delay that doubles with each delivery
+ *   PoisonError              dead letter, then terminated
+ *   too many deliveries      dead letter, then terminated
+ *   anything else            a bug: the loop fails, the process ends, the message stays unacked
+ */
+import { messageOf, OperationalError, PoisonError } from './errors.ts';
+import type { Logger } from './log.ts';
+import type { Bus, Delivery, PullConsumer } from './nats/bus.ts';
+import type { ConsumerDefinition } from './topology.ts';
+import { ackWaitMs } from './topology.ts';
+
+export type Handler = (delivery: Delivery) => Promise<void>;
+/** Keeps a message that will not be handled. Must have published before it returns. */
+export type DeadLetter = (delivery: Delivery, reason: string, detail: string) => Promise<void>;
+
+export interface SettleOptions {
+  readonly handler: Handler;
+  readonly deadLetter: DeadLetter;
+  readonly log: Logger;
+  /** A message delivered more often than this is a dead letter; Infinity where the handler itself ends the job. */
+  readonly maxDeliveries: number;
+}
+
+export interface ConsumeOptions extends SettleOptions {
+  readonly bus: Bus;
+  readonly consumer: ConsumerDefinition;
+  /** Messages handled at one time. */
+  readonly slots: number;
+}
+
+export interface Loop {
+  /** Takes no more messages and resolves when the handlers under way have ended. */
+  stop(): Promise<void>;
+  /** Rejects when the loop hit a bug. Never resolves otherwise. */
+  readonly failed: Promise<never>;
+}
+
+const pullWaitMs = 5_000;
+const retryPullMs = 1_000;
+const longestRetryMs = 60_000;
+
+export function consume(options: ConsumeOptions): Loop {
+  const loop = new ConsumeLoop(options);
+  void loop.run();
+  return loop;
+}
+
+class ConsumeLoop implements Loop {
+  readonly failed: Promise<never>;
+  readonly #options: ConsumeOptions;
+  readonly #busy = new Set<Promise<void>>();
+  readonly #ended = Promise.withResolvers<void>();
+  readonly #bug = Promise.withResolvers<never>();
+  #stopping = false;
+  #stopPull: () => void = () => undefined;
+
+  constructor(options: ConsumeOptions) {
+    this.#options = options;
+    this.failed = this.#bug.promise;
+  }
+
+  async run(): Promise<void> {
+    let consumer: PullConsumer | null = null;
+    while (!this.#stopping) {
+      if (this.#busy.size >= this.#options.slots) {
+        await Promise.race(this.#busy);
+        continue;
+      }
+      try {
+        const { stream, durable } = this.#options.consumer;
+        consumer ??= await this.#options.bus.consumer(stream, durable);
+        await this.#pullOnce(consumer);
+      } catch (error) {
+        // The consumer may have been deleted or the server be away: bind again, for as long as it takes.
+        consumer = null;
+        this.#options.log.warn({ consumer: this.#options.consumer.durable, error: messageOf(error) }, 'pull failed');
+        await this.#pause(retryPullMs);
+      }
+    }
+    this.#ended.resolve();
+  }
+
+  async #pullOnce(consumer: PullConsumer): Promise<void> {
+    const { deliveries, stop } = await consumer.pull(this.#options.slots - this.#busy.size, pullWaitMs);
+    this.#stopPull = stop;
+    if (this.#stopping) stop();
+    for await (const delivery of deliveries) this.#start(delivery);
+  }
+
+  #start(delivery: Delivery): void {
+    const work = settle(this.#options, delivery)
+      .catch((bug: unknown) => this.#bug.reject(bug))
+      .finally(() => this.#busy.delete(work));
+    this.#busy.add(work);
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((done) => {
+      const timer = setTimeout(done, ms);
+      this.#stopPull = () => {
+        clearTimeout(timer);
+        done();
+      };
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#stopPull();
+    await this.#ended.promise;
+    await Promise.all(this.#busy);
+  }
+}
+
+/** Handles one delivery and settles it. Throws only what is a bug. */
+export async function settle(options: SettleOptions, delivery: Delivery): Promise<void> {
+  const alive = setInterval(() => delivery.settle.working(), ackWaitMs / 3);
+  try {
+    await attempt(options, delivery);
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    const delayMs = Math.min(longestRetryMs, error.retryMs * 2 ** Math.min(10, delivery.deliveryCount - 1));
+    options.log.warn({ subject: delivery.subject, code: error.code, error: error.message, delayMs }, 'will retry');
+    delivery.settle.retry(delayMs);
+  } finally {
+    clearInterval(alive);
+  }
+}
+
+async function attempt(options: SettleOptions, delivery: Delivery): Promise<void> {
+  if (delivery.deliveryCount > options.maxDeliveries)
+    return bury(options, delivery, 'DELIVERIES_EXHAUSTED', `handled ${options.maxDeliveries} times without an end`);
+  try {
+    await options.handler(delivery);
+  } catch (error) {
+    if (!(error instanceof PoisonError)) throw error;
+    return bury(options, delivery, error.code, error.message);
+  }
+  await ack(options, delivery);
+}
+
+async function bury(options: SettleOptions, delivery: Delivery, reason: string, detail: string): Promise<void> {
+  options.log.error({ subject: delivery.subject, reason, detail }, 'dead letter');
+  await options.deadLetter(delivery, reason, detail);
+  delivery.settle.terminate();
+}
+
+/** An ack that is not confirmed leads to a redelivery, which every handler must bear anyway. */
+async function ack(options: SettleOptions, delivery: Delivery): Promise<void> {
+  try {
+    await delivery.settle.ack();
+  } catch (error) {
+    options.log.warn({ subject: delivery.subject, error: messageOf(error) }, 'ack not confirmed');
+  }
+}

@@ -1,0 +1,313 @@
+/** What services see of NATS: publish with confirmation, pull, request and reply, plain notices, KV and objects. */
+import type { Consumer, JetStreamClient, JetStreamManager, JsMsg, Msg, MsgHdrs, NatsConnection, StoredMsg } from 'nats';
+import { headers as newHeaders } from 'nats';
+import { messageOf, OperationalError } from '../errors.ts';
+import type { ConnectOptions } from './connection.ts';
+import { connect } from './connection.ts';
+import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound } from './failures.ts';
+import { KvBucket } from './kv.ts';
+import { ObjectBucket } from './objects.ts';
+import type { TopologyOptions } from './streams.ts';
+import { ensureTopology } from './streams.ts';
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** A message as a stream holds it. */
+export interface StreamMessage {
+  readonly stream: string;
+  readonly sequence: number;
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly headers: Headers;
+}
+
+/** A message on its way to a handler. The consume loop alone settles it. */
+export interface Delivery extends StreamMessage {
+  /** 1 at first. */
+  readonly deliveryCount: number;
+  readonly publishedAtMs: number;
+  readonly settle: Settle;
+}
+
+export interface Settle {
+  ack(): Promise<void>;
+  retry(delayMs: number): void;
+  terminate(): void;
+  working(): void;
+}
+
+export interface PublishOptions {
+  /** Nats-Msg-Id: a second publish with the same id within the window is dropped by the server. */
+  readonly id?: string;
+  readonly headers?: Headers;
+  /** Refuse unless the stream's last sequence is this one. */
+  readonly expectedLastSequence?: number;
+}
+
+export interface Published {
+  readonly sequence: number;
+  readonly duplicate: boolean;
+}
+
+export interface Reply {
+  readonly data: Uint8Array;
+  readonly headers: Headers;
+}
+
+export interface Request extends Reply {
+  readonly subject: string;
+}
+
+export type Stop = () => void;
+
+export class Bus {
+  readonly #connection: NatsConnection;
+  readonly #stream: JetStreamClient;
+  readonly #manager: JetStreamManager;
+
+  private constructor(connection: NatsConnection, manager: JetStreamManager) {
+    this.#connection = connection;
+    this.#stream = connection.jetstream({ timeout: 10_000 });
+    this.#manager = manager;
+  }
+
+  static async connect(options: ConnectOptions): Promise<Bus> {
+    const connection = await connect(options);
+    return new Bus(connection, await connection.jetstreamManager({ checkAPI: false }));
+  }
+
+  get maxPayload(): number {
+    return this.#connection.info?.max_payload ?? 1024 * 1024;
+  }
+
+  get serverVersion(): string {
+    return this.#connection.info?.version ?? 'unknown';
+  }
+
+  /** Resolves when the connection is closed for good, with the error if there was one. */
+  closed(): Promise<Error | undefined> {
+    return this.#connection.closed().then((error) => error ?? undefined);
+  }
+
+  ensureTopology(options: TopologyOptions): Promise<void> {
+    return ensureTopology(this.#connection, options);
+  }
+
+  /**
+   * Publishes to a stream and waits for the server's confirmation. Throws OperationalError: TOO_LARGE (before
+   * sending: the server would drop the connection), BUS_FULL, CONFLICT (expectedLastSequence), PUBLISH_FAILED.
+   */
+  async publish(subject: string, data: Uint8Array, options: PublishOptions = {}): Promise<Published> {
+    this.#checkSize(subject, data);
+    try {
+      const ack = await this.#stream.publish(subject, data, {
+        headers: toHeaders(options.headers ?? {}),
+        ...(options.id === undefined ? {} : { msgID: options.id }),
+        ...(options.expectedLastSequence === undefined
+          ? {}
+          : { expect: { lastSequence: options.expectedLastSequence } }),
+      });
+      return { sequence: ack.seq, duplicate: ack.duplicate };
+    } catch (cause) {
+      throw publishFailure(subject, cause);
+    }
+  }
+
+  /** A plain notice: whoever listens gets it, nobody keeps it. */
+  notify(subject: string, data: Uint8Array = new Uint8Array()): void {
+    this.#connection.publish(subject, data);
+  }
+
+  listen(subject: string, onMessage: (message: Request) => void): Stop {
+    const subscription = this.#connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error === null) onMessage(fromMsg(message));
+      },
+    });
+    return () => subscription.unsubscribe();
+  }
+
+  /** One request, one reply. Throws OperationalError NO_SERVICE or REQUEST_FAILED. */
+  async request(subject: string, data: Uint8Array, headers: Headers = {}, timeoutMs = 10_000): Promise<Reply> {
+    this.#checkSize(subject, data);
+    try {
+      return fromMsg(
+        await this.#connection.request(subject, data, { timeout: timeoutMs, headers: toHeaders(headers) }),
+      );
+    } catch (cause) {
+      const code = isNoResponders(cause) ? 'NO_SERVICE' : 'REQUEST_FAILED';
+      const what = isNoResponders(cause) ? 'no service answers; is it running?' : messageOf(cause);
+      throw new OperationalError(code, `request ${subject}: ${what}`, { cause });
+    }
+  }
+
+  /** Answers requests; services of the same `queue` share them. The handler must not throw: an error is a reply. */
+  serve(filter: string, queue: string, handler: (request: Request) => Promise<Reply>): Stop {
+    const subscription = this.#connection.subscribe(filter, {
+      queue,
+      callback: (error, message) => {
+        if (error === null)
+          void handler(fromMsg(message)).then((reply) =>
+            message.respond(reply.data, { headers: toHeaders(reply.headers) }),
+          );
+      },
+    });
+    return () => subscription.unsubscribe();
+  }
+
+  /** A durable consumer, to be pulled from. Throws OperationalError NO_CONSUMER when deployment has not made it. */
+  async consumer(stream: string, durable: string): Promise<PullConsumer> {
+    try {
+      return new PullConsumer(await this.#stream.consumers.get(stream, durable), stream);
+    } catch (cause) {
+      const mend = 'the topology is made by `sandbus up` or `sandbus topology`';
+      throw new OperationalError('NO_CONSUMER', `consumer ${durable} of ${stream}: ${messageOf(cause)}; ${mend}`, {
+        cause,
+      });
+    }
+  }
+
+  /** One message if one is waiting, else null, at once. */
+  async pullNow(stream: string, durable: string): Promise<Delivery | null> {
+    try {
+      return toDelivery(await this.#stream.pull(stream, durable), stream);
+    } catch (cause) {
+      if (isEmptyPull(cause)) return null;
+      throw new OperationalError('PULL_FAILED', `pull ${durable} of ${stream}: ${messageOf(cause)}`, { cause });
+    }
+  }
+
+  /** The message at `sequence`, or null. */
+  messageAt(stream: string, sequence: number): Promise<StreamMessage | null> {
+    return this.#message(stream, { seq: sequence });
+  }
+
+  /** The first message of `subject` (wildcards allowed) at or after `sequence`, or null. */
+  nextMessage(stream: string, sequence: number, subject: string): Promise<StreamMessage | null> {
+    return this.#message(stream, { seq: sequence, next_by_subj: subject });
+  }
+
+  async #message(stream: string, query: { seq: number; next_by_subj?: string }): Promise<StreamMessage | null> {
+    try {
+      return fromStored(await this.#manager.streams.getMessage(stream, query), stream);
+    } catch (cause) {
+      if (isNotFound(cause)) return null;
+      throw new OperationalError('READ_FAILED', `message of ${stream}: ${messageOf(cause)}`, { cause });
+    }
+  }
+
+  /** Removes a message; false when it is gone already. */
+  async deleteMessage(stream: string, sequence: number): Promise<boolean> {
+    try {
+      return await this.#manager.streams.deleteMessage(stream, sequence, false);
+    } catch (cause) {
+      if (isNotFound(cause) || /no message found/i.test(messageOf(cause))) return false;
+      throw new OperationalError('DELETE_FAILED', `message ${sequence} of ${stream}: ${messageOf(cause)}`, { cause });
+    }
+  }
+
+  /** Everything up to this stream sequence is delivered to and acked by the consumer. */
+  async ackFloor(stream: string, durable: string): Promise<number> {
+    const info = await this.#manager.consumers.info(stream, durable);
+    return info.num_pending === 0 && info.num_ack_pending === 0
+      ? Math.max(info.ack_floor.stream_seq, info.delivered.stream_seq)
+      : info.ack_floor.stream_seq;
+  }
+
+  async streamState(stream: string): Promise<{ messages: number; bytes: number; maxBytes: number; lastSequence: number }> {
+    const { state, config } = await this.#manager.streams.info(stream);
+    return { messages: state.messages, bytes: state.bytes, maxBytes: config.max_bytes, lastSequence: state.last_seq };
+  }
+
+  kv(name: string): Promise<KvBucket> {
+    return KvBucket.bind(this.#connection, name);
+  }
+
+  objects(name: string): Promise<ObjectBucket> {
+    return ObjectBucket.bind(this.#connection, name);
+  }
+
+  /** Sends what is buffered and closes. */
+  async close(): Promise<void> {
+    if (!this.#connection.isClosed()) await this.#connection.drain();
+  }
+
+  #checkSize(subject: string, data: Uint8Array): void {
+    const room = this.maxPayload - 4096;
+    if (data.length > room)
+      throw new OperationalError('TOO_LARGE', `${data.length} bytes for ${subject}, at most ${room}: upload instead`);
+  }
+}
+
+export class PullConsumer {
+  readonly #consumer: Consumer;
+  readonly #stream: string;
+
+  constructor(consumer: Consumer, stream: string) {
+    this.#consumer = consumer;
+    this.#stream = stream;
+  }
+
+  /**
+   * Up to `max` deliveries, as they come, for at most `waitMs` (1 s or more). Never ask for more than can be handled
+   * at once: a message that waits here burns its ack-wait.
+   */
+  async pull(max: number, waitMs: number): Promise<{ deliveries: AsyncIterable<Delivery>; stop: Stop }> {
+    const messages = await this.#consumer.fetch({ max_messages: max, expires: waitMs });
+    const stream = this.#stream;
+    async function* deliveries(): AsyncIterable<Delivery> {
+      for await (const message of messages) yield toDelivery(message, stream);
+    }
+    return { deliveries: deliveries(), stop: () => messages.stop() };
+  }
+}
+
+function toDelivery(message: JsMsg, stream: string): Delivery {
+  return {
+    stream,
+    sequence: message.seq,
+    subject: message.subject,
+    data: message.data,
+    headers: fromHeaders(message.headers),
+    deliveryCount: message.info.deliveryCount,
+    publishedAtMs: message.info.timestampNanos / 1e6,
+    settle: {
+      ack: async () => void (await message.ackAck()),
+      retry: (delayMs) => message.nak(delayMs),
+      terminate: () => message.term(),
+      working: () => message.working(),
+    },
+  };
+}
+
+function fromMsg(message: Msg): Request {
+  return { subject: message.subject, data: message.data, headers: fromHeaders(message.headers) };
+}
+
+function fromStored(message: StoredMsg, stream: string): StreamMessage {
+  return {
+    stream,
+    sequence: message.seq,
+    subject: message.subject,
+    data: message.data,
+    headers: fromHeaders(message.header),
+  };
+}
+
+function fromHeaders(source: MsgHdrs | undefined): Headers {
+  const out: Record<string, string> = {};
+  for (const key of source?.keys() ?? []) out[key] = source?.get(key) ?? '';
+  return out;
+}
+
+function toHeaders(source: Headers): MsgHdrs {
+  const out = newHeaders();
+  for (const [key, value] of Object.entries(source)) out.set(key, value);
+  return out;
+}
+
+function publishFailure(subject: string, cause: unknown): OperationalError {
+  const code = isFull(cause) ? 'BUS_FULL' : isConflict(cause) ? 'CONFLICT' : 'PUBLISH_FAILED';
+  const hint = isNoResponders(cause) ? 'no stream takes this subject' : messageOf(cause);
+  return new OperationalError(code, `publish ${subject}: ${hint}`, { cause });
+}

@@ -1,0 +1,36 @@
+/** What the server's refusals mean. Codes: nats-server `server/errors.json`. */
+import { NatsError } from 'nats';
+
+const wrongLastSequence = 10071;
+const streamFull = new Set([10077, 10047, 10023]);
+const notFound = new Set([10037, 10014, 10059]);
+
+function apiCode(error: unknown): number | undefined {
+  return error instanceof NatsError ? error.api_error?.err_code : undefined;
+}
+
+/** Another writer was first: an expected revision or last sequence does not hold any more. */
+export function isConflict(error: unknown): boolean {
+  return apiCode(error) === wrongLastSequence;
+}
+
+/** The stream refuses for lack of room (10077), or the server has no storage left (10047, 10023). */
+export function isFull(error: unknown): boolean {
+  return streamFull.has(apiCode(error) ?? 0);
+}
+
+/** No such message, consumer or stream. */
+export function isNotFound(error: unknown): boolean {
+  if (notFound.has(apiCode(error) ?? 0)) return true;
+  return error instanceof NatsError && error.code === '404';
+}
+
+/** A pull that found nothing, or ran out of time: no fault. */
+export function isEmptyPull(error: unknown): boolean {
+  return error instanceof NatsError && (error.code === '404' || error.code === '408');
+}
+
+/** Nobody answers requests on this subject. */
+export function isNoResponders(error: unknown): boolean {
+  return error instanceof NatsError && error.code === '503';
+}

@@ -1,0 +1,77 @@
+/** How every service starts and stops: configuration, log, bus, telemetry, then its own loops; SIGTERM drains. */
+import type { Clock } from './clock.ts';
+import { systemClock } from './clock.ts';
+import { loadConfig } from './config.ts';
+import { commonShape } from './config.ts';
+import { messageOf } from './errors.ts';
+import type { Logger } from './log.ts';
+import { createLogger } from './log.ts';
+import { Bus } from './nats/bus.ts';
+import { Telemetry } from './telemetry.ts';
+import { subjects } from './topology.ts';
+
+export type ServiceName = 'verifier' | 'router' | 'executor' | 'audit';
+export const serviceNames: readonly ServiceName[] = ['verifier', 'router', 'executor', 'audit'];
+
+/** What a service is given to work with. */
+export interface ServiceContext {
+  readonly bus: Bus;
+  readonly log: Logger;
+  readonly telemetry: Telemetry;
+  readonly clock: Clock;
+}
+
+export interface RunningService {
+  /** Takes no more work and resolves when what is under way has ended. */
+  stop(): Promise<void>;
+  /** Rejects when something went wrong that the service cannot mend. */
+  readonly failed: Promise<never>;
+}
+
+export type StartService = (context: ServiceContext) => Promise<RunningService>;
+
+/**
+ * Runs a service in this process until SIGTERM or SIGINT, or until it fails. Returns the exit code. When it is ready it
+ * prints one line of JSON, `{"ready": "<name>"}`, on standard output, for whoever started it.
+ */
+export async function runService(name: ServiceName, start: StartService): Promise<number> {
+  const config = loadConfig(commonShape);
+  const log = createLogger(name, config.SANDBUS_LOG_LEVEL);
+  const bus = await Bus.connect({ url: config.SANDBUS_NATS_URL, name, credentials: config.SANDBUS_NATS_CREDS });
+  const telemetry = Telemetry.start({
+    service: name,
+    sink: async (spans) => void (await bus.publish(subjects.trace(name), spans)),
+    otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
+  });
+  const asked = stopRequest();
+  try {
+    const running = await start({ bus, log, telemetry, clock: systemClock });
+    process.stdout.write(`${JSON.stringify({ ready: name })}\n`);
+    log.info({ nats: bus.serverVersion }, 'ready');
+    const reason = await Promise.race([asked.promise, running.failed, bus.closed().then(() => 'bus closed')]);
+    log.info({ reason }, 'stopping');
+    await running.stop();
+    return reason === 'bus closed' ? 1 : 0;
+  } catch (error) {
+    log.fatal({ error: messageOf(error), stack: error instanceof Error ? error.stack : undefined }, 'failed');
+    return 1;
+  } finally {
+    asked.forget();
+    await telemetry.stop();
+    await bus.close().catch(() => undefined);
+  }
+}
+
+function stopRequest(): { promise: Promise<string>; forget: () => void } {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const onSignal = (signal: NodeJS.Signals) => resolve(signal);
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+  return {
+    promise,
+    forget: () => {
+      process.off('SIGTERM', onSignal);
+      process.off('SIGINT', onSignal);
+    },
+  };
+}

@@ -1,0 +1,182 @@
+/**
+ * Traces. Every service exports its spans to the audit store over the bus (`trace.<service>`, OTLP as JSON) and, where
+ * OTEL_EXPORTER_OTLP_ENDPOINT is set, to any collector by OTLP/HTTP. Context travels as W3C `traceparent`.
+ */
+import type { Attributes, Context, Span } from '@opentelemetry/api';
+import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
+import { NodeSDK } from '@opentelemetry/sdk-node';
+import type { IdGenerator, SpanExporter } from '@opentelemetry/sdk-trace';
+import { AlwaysOnSampler, BatchSpanProcessor, RandomIdGenerator } from '@opentelemetry/sdk-trace';
+import { messageOf } from './errors.ts';
+
+export type { Attributes, Span } from '@opentelemetry/api';
+export { SpanKind } from '@opentelemetry/api';
+
+/** Takes one batch of spans, OTLP/JSON bytes. */
+export type SpanSink = (otlpJson: Uint8Array) => Promise<void>;
+
+export interface TelemetryOptions {
+  readonly service: string;
+  readonly sink: SpanSink;
+  /** OTEL_EXPORTER_OTLP_ENDPOINT, or null. */
+  readonly otlpEndpoint: string | null;
+}
+
+export interface TraceParent {
+  readonly traceId: string;
+  readonly spanId: string;
+}
+
+const traceparentPattern = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
+
+/** Parses a W3C traceparent; null when it is none. */
+export function parseTraceparent(text: string | null | undefined): TraceParent | null {
+  const [, traceId, spanId] = traceparentPattern.exec(text ?? '') ?? [];
+  if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
+  return { traceId, spanId };
+}
+
+export function formatTraceparent(parent: TraceParent): string {
+  return `00-${parent.traceId}-${parent.spanId}-01`;
+}
+
+/** Random ids, except that the next span can be given those that its submitter has chosen for it. */
+class ChosenIds implements IdGenerator {
+  readonly #random = new RandomIdGenerator();
+  #next: TraceParent | null = null;
+
+  choose(ids: TraceParent): void {
+    this.#next = ids;
+  }
+  generateTraceId(): string {
+    return this.#next?.traceId ?? this.#random.generateTraceId();
+  }
+  generateSpanId(): string {
+    const chosen = this.#next?.spanId;
+    this.#next = null;
+    return chosen ?? this.#random.generateSpanId();
+  }
+}
+
+class SinkExporter implements SpanExporter {
+  readonly #sink: SpanSink;
+
+  constructor(sink: SpanSink) {
+    this.#sink = sink;
+  }
+  export(...[spans, done]: Parameters<SpanExporter['export']>): void {
+    const bytes = JsonTraceSerializer.serializeRequest(spans);
+    const sent = bytes === undefined ? Promise.resolve() : this.#sink(bytes);
+    sent.then(
+      () => done({ code: 0 }),
+      (error: unknown) => done({ code: 1, error: new Error(messageOf(error)) }),
+    );
+  }
+  async shutdown(): Promise<void> {}
+}
+
+export interface SpanOptions {
+  readonly kind?: SpanKind;
+  /** traceparent of the message that caused this, or a span here; none makes a new trace. */
+  readonly parent?: string | Span | null | undefined;
+  readonly attributes?: Attributes;
+  readonly startMs?: number;
+}
+
+export class Telemetry {
+  readonly service: string;
+  readonly #sdk: NodeSDK;
+  readonly #ids: ChosenIds;
+
+  private constructor(service: string, sdk: NodeSDK, ids: ChosenIds) {
+    this.service = service;
+    this.#sdk = sdk;
+    this.#ids = ids;
+  }
+
+  /** Starts the SDK of this process. */
+  static start(options: TelemetryOptions): Telemetry {
+    const ids = new ChosenIds();
+    const exporters: SpanExporter[] = [new SinkExporter(options.sink)];
+    if (options.otlpEndpoint !== null) exporters.push(new OTLPTraceExporter());
+    const sdk = new NodeSDK({
+      serviceName: options.service,
+      sampler: new AlwaysOnSampler(),
+      idGenerator: ids,
+      spanProcessors: exporters.map((exporter) => new BatchSpanProcessor({ exporter, scheduledDelayMillis: 250 })),
+      metricReaders: [],
+      logRecordProcessors: [],
+      instrumentations: [],
+    });
+    sdk.start();
+    return new Telemetry(options.service, sdk, ids);
+  }
+
+  /** A span that the caller ends. */
+  span(name: string, options: SpanOptions = {}): Span {
+    const tracer = trace.getTracer('sandbus');
+    return tracer.startSpan(
+      name,
+      {
+        kind: options.kind ?? SpanKind.INTERNAL,
+        attributes: options.attributes ?? {},
+        ...(options.startMs === undefined ? {} : { startTime: options.startMs }),
+      },
+      parentContext(options.parent),
+    );
+  }
+
+  /** Runs `work` in a span, ends it, and marks it failed when `work` throws. */
+  async within<T>(name: string, options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T> {
+    const span = this.span(name, options);
+    try {
+      return await context.with(trace.setSpan(context.active(), span), () => work(span));
+    } catch (error) {
+      failSpan(span, error instanceof Error ? error.name : 'Error', messageOf(error));
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  /** Records a finished span under ids that somebody else has chosen: the submitter's own, on its behalf. */
+  recordDelegated(name: string, ids: TraceParent, startMs: number, endMs: number, attributes: Attributes): void {
+    this.#ids.choose(ids);
+    const options = { root: true, kind: SpanKind.PRODUCER, startTime: startMs, attributes };
+    trace.getTracer('sandbus').startSpan(name, options, ROOT_CONTEXT).end(Math.max(startMs, endMs));
+  }
+
+  /** Exports what is pending and stops. */
+  async stop(): Promise<void> {
+    await this.#sdk.shutdown().catch(() => undefined);
+  }
+}
+
+/** Marks a span failed. `type` is `error.type`: a code, not a sentence. */
+export function failSpan(span: Span, type: string, message: string): void {
+  span.setAttribute('error.type', type);
+  span.setStatus({ code: SpanStatusCode.ERROR, message });
+}
+
+/** The traceparent that makes the receiver's span a child of `span`. */
+export function traceparentOf(span: Span): string {
+  return formatTraceparent(span.spanContext());
+}
+
+/** Attributes of a message, by OpenTelemetry's messaging conventions. No job id in a span's name, only here. */
+export function messagingAttributes(operation: 'publish' | 'process', destination: string): Attributes {
+  return {
+    'messaging.system': 'nats',
+    'messaging.operation.type': operation === 'publish' ? 'send' : 'process',
+    'messaging.operation.name': operation,
+    'messaging.destination.name': destination,
+  };
+}
+
+function parentContext(parent: string | Span | null | undefined): Context {
+  if (parent !== null && typeof parent === 'object') return trace.setSpan(ROOT_CONTEXT, parent);
+  const ids = parseTraceparent(parent);
+  return ids === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...ids, traceFlags: 1, isRemote: true });
+}
