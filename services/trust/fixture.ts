@@ -1,0 +1,133 @@
+// For tests only: a signed plugin, a trust store that trusts its signers, a policy and a job, all valid. A test changes
+// one thing and sees what happens.
+
+import { createHash } from 'node:crypto';
+import type { TrustFacts, TrustRequest } from './decide.ts';
+import { signEnvelope } from './dsse.ts';
+import { publicKeyToPem, type SigningKey, signingKeyFromSeed } from './keys.ts';
+import { encodePolicy, type Policy, type PolicyContent, parsePolicy } from './policy.ts';
+import type { Checked } from './reasons.ts';
+import { type PluginStatement, STATEMENT_PAYLOAD_TYPE, statementFor } from './statement.ts';
+import {
+  encodeTrustStore,
+  parseTrustStore,
+  type StoredKey,
+  type TrustStore,
+  type TrustStoreContent,
+} from './trust-store.ts';
+
+export const NOW_MS = Date.parse('2026-06-01T12:00:00Z');
+export const PLUGIN_SHA256 = createHash('sha256').update('print("hello")\n').digest('hex');
+
+export const ALICE = testKey('alice');
+export const BOB = testKey('bob');
+export const MALLORY = testKey('mallory');
+
+/** The same key every time, so that tests are repeatable. */
+export function testKey(name: string): SigningKey {
+  return signingKeyFromSeed(createHash('sha256').update(`test key of ${name}`).digest());
+}
+
+/** The value, or a failure that says why there is none. */
+export function expectValue<T>(checked: Checked<T>): T {
+  if (!checked.ok) throw new Error(`${checked.reason}: ${checked.detail}`);
+  return checked.value;
+}
+
+export function plugin(changes: Partial<PluginStatement> = {}): PluginStatement {
+  return {
+    fileName: 'hello.py',
+    sha256: PLUGIN_SHA256,
+    name: 'hello',
+    version: '1.0.0',
+    runtime: 'python',
+    architecture: null,
+    requiresGpu: false,
+    network: 'none',
+    limits: { memoryBytes: 512 * 1024 * 1024, cpuMillis: 2000, wallMs: 60_000, processes: 256 },
+    notBeforeMs: Date.parse('2026-01-01T00:00:00Z'),
+    expiresMs: Date.parse('2027-01-01T00:00:00Z'),
+    ...changes,
+  };
+}
+
+export function envelopeFor(statement: PluginStatement, keys: readonly SigningKey[] = [ALICE]): Uint8Array {
+  return signEnvelope(STATEMENT_PAYLOAD_TYPE, expectValue(statementFor(statement)), keys);
+}
+
+/** A statement as plain JSON that a test can bend out of shape before signing. */
+export function statementJson(): any {
+  return JSON.parse(Buffer.from(expectValue(statementFor(plugin()))).toString());
+}
+
+export function signJson(json: unknown, keys: readonly SigningKey[] = [ALICE]): Uint8Array {
+  return signEnvelope(STATEMENT_PAYLOAD_TYPE, Buffer.from(JSON.stringify(json)), keys);
+}
+
+export function storedKey(
+  key: SigningKey,
+  owner: string,
+  scope: Partial<StoredKey['scope']> = {},
+): StoredKey {
+  return {
+    publicKey: publicKeyToPem(key.publicKey),
+    owner,
+    scope: { plugins: ['*'], tenants: ['*'], gpu: false, network: false, ...scope },
+    notBefore: '2026-01-01T00:00:00Z',
+    expires: '2027-01-01T00:00:00Z',
+  };
+}
+
+export function storeContent(changes: Partial<TrustStoreContent> = {}): TrustStoreContent {
+  return {
+    version: 7,
+    expires: '2026-12-31T00:00:00Z',
+    threshold: 1,
+    keys: [storedKey(ALICE, 'Alice'), storedKey(BOB, 'Bob', { gpu: true, network: true })],
+    revokedKeys: [],
+    revokedDigests: [],
+    ...changes,
+  };
+}
+
+export function store(changes: Partial<TrustStoreContent> = {}): TrustStore {
+  return expectValue(parseTrustStore(expectValue(encodeTrustStore(storeContent(changes)))));
+}
+
+export function policyContent(): PolicyContent {
+  return {
+    default: {
+      memoryBytes: 1024 * 1024 * 1024,
+      cpuMillis: 4000,
+      wallMs: 300_000,
+      cpuTimeMs: 600_000,
+      processes: 512,
+      outputBytes: 16 * 1024 * 1024,
+      tmpBytes: 256 * 1024 * 1024,
+      network: true,
+      gpu: true,
+      concurrency: 8,
+      maxAttempts: 3,
+    },
+    tenants: { small: { memoryBytes: 64 * 1024 * 1024, gpu: false, network: false } },
+  };
+}
+
+export function policy(content: PolicyContent = policyContent()): Policy {
+  return expectValue(parsePolicy(expectValue(encodePolicy(content))));
+}
+
+export function request(changes: Partial<TrustRequest> = {}): TrustRequest {
+  return {
+    tenant: 'acme',
+    pluginName: 'hello.py',
+    pluginSha256: PLUGIN_SHA256,
+    envelope: envelopeFor(plugin()),
+    requested: { limits: {}, requiresGpu: false, network: 'none', maxAttempts: null },
+    ...changes,
+  };
+}
+
+export function facts(changes: Partial<TrustFacts> = {}): TrustFacts {
+  return { now: NOW_MS, trustStore: store(), policy: policy(), ...changes };
+}

@@ -1,0 +1,80 @@
+// What services and the command line use of the trust component. It is pure: it reads no file, no clock and no
+// environment, and talks to nobody.
+
+export { authenticate, createEnvelopeMemory, type EnvelopeMemory } from './authenticate.ts';
+export {
+  decideTrust,
+  type TrustDecision,
+  type Trusted,
+  type TrustFacts,
+  type TrustRequest,
+} from './decide.ts';
+export {
+  cosignEnvelope,
+  type Envelope,
+  MAX_ENVELOPE_BYTES,
+  MAX_SIGNATURES,
+  parseEnvelope,
+  preAuthenticationEncoding,
+  signEnvelope,
+} from './dsse.ts';
+export { formatInstant } from './formats.ts';
+export {
+  checkPublicKey,
+  generateKey,
+  keyIdOf,
+  type PublicKey,
+  privateKeyFromPem,
+  privateKeyToPem,
+  publicKeyFromText,
+  publicKeyToPem,
+  type SigningKey,
+} from './keys.ts';
+export { DEFAULT_LIMITS, type EffectiveLimits, type RequestedLimits } from './limits.ts';
+export {
+  type Ceilings,
+  ceilingsOf,
+  encodePolicy,
+  type Policy,
+  type PolicyContent,
+  parsePolicy,
+} from './policy.ts';
+export {
+  adviceFor,
+  type Checked,
+  REJECT_REASONS,
+  type Rejection,
+  type RejectReason,
+  reject,
+} from './reasons.ts';
+export { signMessage, verifyStrict } from './signature.ts';
+export {
+  ARCHITECTURES,
+  type Architecture,
+  extensionOf,
+  type Network,
+  type PluginStatement,
+  PREDICATE_TYPE,
+  parseStatement,
+  RUNTIMES,
+  type Runtime,
+  runtimeOfFileName,
+  type SignedLimits,
+  STATEMENT_PAYLOAD_TYPE,
+  statementFor,
+} from './statement.ts';
+export {
+  emptyTrustStore,
+  encodeTrustStore,
+  type KeyScope,
+  parseTrustStore,
+  readTrustStoreContent,
+  type StoredKey,
+  type TrustedKey,
+  type TrustStore,
+  type TrustStoreContent,
+  withExpiry,
+  withKey,
+  withRevokedDigest,
+  withRevokedKey,
+} from './trust-store.ts';
