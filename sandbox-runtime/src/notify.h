@@ -13,10 +13,10 @@ struct notify;
 struct json_writer;
 
 enum notify_verdict {
-  NOTIFY_OK,          /* all answered (or the budget used up); poll the listener again */
-  NOTIFY_KILL_DENIAL, /* only with end_at_denial: a denial was recorded and NOT answered; the caller ends the job */
-  NOTIFY_KILL_ABI,    /* x32 or another architecture: recorded and NOT answered; the caller ends the job, always */
-  NOTIFY_CLOSED,      /* no process is left under the filter, or the listener failed: close it */
+    NOTIFY_OK,          /* all answered (or the budget used up); poll the listener again */
+    NOTIFY_KILL_DENIAL, /* only with end_at_denial: a denial was recorded and NOT answered; the caller ends the job */
+    NOTIFY_KILL_ABI,    /* x32 or another architecture: recorded and NOT answered; the caller ends the job, always */
+    NOTIFY_CLOSED,      /* no process is left under the filter, or the listener failed: close it */
 };
 
 /* end_at_denial is --on-violation kill. Returns NULL and sets errno where memory or the kernel interface is missing. */
