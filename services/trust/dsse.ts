@@ -74,17 +74,22 @@ export function decodeEnvelope(json: EnvelopeJson): Checked<Envelope> {
   return accept({ payloadType: json.payloadType, payload, signatures });
 }
 
-/** Signs exactly these payload bytes with every given key and writes the envelope. */
+/** Signs exactly these payload bytes with every given key. */
+export function sealEnvelope(
+  payloadType: string,
+  payload: Uint8Array,
+  keys: readonly SigningKey[],
+): Envelope {
+  return { payloadType, payload, signatures: keys.map((key) => sign(payloadType, payload, key)) };
+}
+
+/** The same, written to the bytes of an envelope file. */
 export function signEnvelope(
   payloadType: string,
   payload: Uint8Array,
   keys: readonly SigningKey[],
 ): Uint8Array {
-  return encodeEnvelope({
-    payloadType,
-    payload,
-    signatures: keys.map((key) => sign(payloadType, payload, key)),
-  });
+  return encodeEnvelope(sealEnvelope(payloadType, payload, keys));
 }
 
 /** Adds the signature of another key; the payload stays byte for byte what the others signed. */

@@ -55,13 +55,28 @@ export function envelopeFor(statement: PluginStatement, keys: readonly SigningKe
   return signEnvelope(STATEMENT_PAYLOAD_TYPE, expectValue(statementFor(statement)), keys);
 }
 
-/** A statement as plain JSON that a test can bend out of shape before signing. */
-export function statementJson(): any {
-  return JSON.parse(Buffer.from(expectValue(statementFor(plugin()))).toString());
+export type JsonObject = { [key: string]: unknown };
+
+/** The valid statement as plain JSON. */
+export function statementJson(changes: Partial<PluginStatement> = {}): JsonObject {
+  return JSON.parse(Buffer.from(expectValue(statementFor(plugin(changes)))).toString());
 }
 
-export function signJson(json: unknown, keys: readonly SigningKey[] = [ALICE]): Uint8Array {
-  return signEnvelope(STATEMENT_PAYLOAD_TYPE, Buffer.from(JSON.stringify(json)), keys);
+/** Changes one place of a JSON document: `bend(json, 'predicate.limits.wallMs', 0)`. `undefined` removes the field. */
+export function bend(json: JsonObject, path: string, value: unknown): JsonObject {
+  const steps = path.split('.');
+  const last = steps.pop() ?? '';
+  const place = steps.reduce((at, step) => at[step] as JsonObject, json);
+  if (value === undefined) delete place[last];
+  else place[last] = value;
+  return json;
+}
+
+/** Signs any bytes or JSON as if it were a statement: what a listed signer with bad intentions can do. */
+export function signPayload(payload: Uint8Array | string | JsonObject, keys = [ALICE]): Uint8Array {
+  const isBytes = typeof payload === 'string' || payload instanceof Uint8Array;
+  const bytes = Buffer.from(isBytes ? payload : JSON.stringify(payload));
+  return signEnvelope(STATEMENT_PAYLOAD_TYPE, bytes, keys);
 }
 
 export function storedKey(

@@ -47,7 +47,23 @@ export {
   type RejectReason,
   reject,
 } from './reasons.ts';
+export { findRevocation, type TrustedRun } from './revocation.ts';
 export { signMessage, verifyStrict } from './signature.ts';
+export {
+  checkFollows,
+  encodeTrustStoreMark,
+  markOf,
+  openTrustStore,
+  parseTrustStoreMark,
+  type Reload,
+  readTrustStoreFile,
+  reloadTrustStore,
+  rotateRoot,
+  type SignedTrustStore,
+  signTrustStore,
+  type TrustStoreFile,
+  type TrustStoreMark,
+} from './signed-trust-store.ts';
 export {
   ARCHITECTURES,
   type Architecture,

@@ -43,8 +43,10 @@ const ADVICE = {
     'This service has no usable trust store, so nothing may run: the operator must provide one with `sandbus trust init` and `sandbus trust add`.',
   TRUST_STORE_EXPIRED:
     'The trust store is past its end date, so nothing may run: the operator must publish a new version with `sandbus trust renew`.',
+  TRUST_STORE_UNTRUSTED:
+    'The trust store file is not signed by the pinned root key: get the file from the operator again, or pin the right root key.',
   TRUST_STORE_OUTDATED:
-    'This service holds an older or other trust store than the one that admitted the job: the operator must bring the newest file to every machine.',
+    'The trust store is older than one that is already in use, or has its version but not its content: the operator must bring the newest file to every machine.',
   NO_POLICY: 'This service has no usable policy file, so nothing may run: the operator must provide one.',
 } as const;
 
