@@ -1,0 +1,268 @@
+#include "cgroup.h"
+
+#include "descriptor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SUPERVISOR_LEAF "sandbus-supervisor"
+#define JOB_PREFIX "sandbus-job-"
+
+static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "cpu", "pids", "cpuacct"};
+
+/* Whether `word` is one of the words of a list such as "rw,cpu,cpuacct" or "cpu memory pids". */
+static bool list_has(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; *at;) {
+        size_t part = strcspn(at, ", \n");
+        if (part == length && memcmp(at, word, length) == 0)
+            return true;
+        at += part;
+        at += *at != 0;
+    }
+    return false;
+}
+
+/* This process's group in the hierarchy that has `controller` (NULL: cgroup2), from /proc/self/cgroup. */
+static bool own_group(const char *table, const char *controller, char *path, size_t size)
+{
+    for (const char *line = table; *line;) {
+        const char *end = strchrnul(line, '\n');
+        const char *list = memchr(line, ':', (size_t)(end - line));
+        const char *group = list ? memchr(list + 1, ':', (size_t)(end - list - 1)) : NULL;
+        if (group) {
+            char names[128];
+            snprintf(names, sizeof names, "%.*s", (int)(group - list - 1), list + 1);
+            if (controller ? list_has(names, controller) : names[0] == 0) {
+                snprintf(path, size, "%.*s", (int)(end - group - 1), group + 1);
+                return true;
+            }
+        }
+        line = *end ? end + 1 : end;
+    }
+    return false;
+}
+
+struct mount_line {
+    char root[256];
+    char point[256];
+    char type[16];
+    char options[256];
+};
+
+static bool parse_mount(const char *line, struct mount_line *mount)
+{
+    const char *dash = strstr(line, " - ");
+    return dash && sscanf(line, "%*s %*s %*s %255s %255s", mount->root, mount->point) == 2 &&
+           sscanf(dash, " - %15s %*s %255s", mount->type, mount->options) == 2;
+}
+
+/* Adds the hierarchy of this mount, open at the launcher's own group. */
+static bool add_hierarchy(struct cgroup_host *host, const struct mount_line *mount, const char *group, bool unified)
+{
+    size_t root_length = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);
+    if (strncmp(group, mount->root, root_length) != 0 || strstr(group, "/.."))
+        return false;
+    struct cgroup_hierarchy *added = &host->hierarchies[host->count];
+    const char *below = strcmp(group + root_length, "/") == 0 ? "" : group + root_length;
+    int length = snprintf(added->path, sizeof added->path, "%s%s", mount->point, below);
+    added->dir = length < (int)sizeof added->path ? open(added->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    added->unified = unified;
+    if (added->dir < 0)
+        return false;
+    host->count++;
+    return true;
+}
+
+/* Takes cgroup2 in the first pass and the version 1 hierarchies in the second, so that cgroup2 comes first. */
+static void take_mount(struct cgroup_host *host, const struct mount_line *mount, const char *table, bool unified)
+{
+    char group[256];
+    if (unified) {
+        if (!host->count && own_group(table, NULL, group, sizeof group))
+            add_hierarchy(host, mount, group, true);
+        return;
+    }
+    int index = -1;
+    for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+        bool has = host->controller[i] < 0 && list_has(mount->options, controller_names[i]);
+        if (!has || !own_group(table, controller_names[i], group, sizeof group))
+            continue;
+        if (index < 0 && add_hierarchy(host, mount, group, false))
+            index = (int)host->count - 1;
+        host->controller[i] = index;
+    }
+}
+
+static bool read_mounts(struct cgroup_host *host, const char *table, bool unified)
+{
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    if (!mounts)
+        return false;
+    char *line = NULL;
+    size_t size = 0;
+    while (getline(&line, &size, mounts) > 0) {
+        struct mount_line mount;
+        if (strstr(line, " - cgroup") && parse_mount(line, &mount) &&
+            strcmp(mount.type, unified ? "cgroup2" : "cgroup") == 0)
+            take_mount(host, &mount, table, unified);
+    }
+    free(line);
+    fclose(mounts);
+    return true;
+}
+
+/* Moves every process of the launcher's own group to a leaf of it: cgroup2 gives no controllers to the children of a
+ * group that has processes itself. */
+static bool move_to_leaf(const struct cgroup_hierarchy *own)
+{
+    if (mkdirat(own->dir, SUPERVISOR_LEAF, 0755) < 0 && errno != EEXIST)
+        return false;
+    for (int round = 0; round < 10; round++) {
+        char list[16384];
+        if (descriptor_read_text(own->dir, "cgroup.procs", list, sizeof list) <= 0)
+            return true;
+        for (char *pid = strtok(list, "\n"); pid; pid = strtok(NULL, "\n"))
+            descriptor_write_text(own->dir, SUPERVISOR_LEAF "/cgroup.procs", pid);
+    }
+    return true;
+}
+
+/* A launcher that was started from within the leaf works in the group above it. */
+static void leave_leaf(struct cgroup_hierarchy *own)
+{
+    char *slash = strrchr(own->path, '/');
+    if (!slash || strcmp(slash + 1, SUPERVISOR_LEAF) != 0)
+        return;
+    *slash = 0;
+    int dir = open(own->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir >= 0) {
+        descriptor_close(&own->dir);
+        own->dir = dir;
+    }
+}
+
+/* Enables on cgroup2 the controllers that only it has. */
+static bool delegate_unified(struct cgroup_host *host, struct fault *fault)
+{
+    struct cgroup_hierarchy *own = &host->hierarchies[0];
+    char available[256], wanted[64] = "";
+    if (!host->count || !own->unified)
+        return true;
+    leave_leaf(own);
+    if (descriptor_read_text(own->dir, "cgroup.controllers", available, sizeof available) < 0)
+        available[0] = 0;
+    for (int i = 0; i <= CGROUP_PIDS; i++) {
+        if (host->controller[i] >= 0 || !list_has(available, controller_names[i]))
+            continue;
+        host->controller[i] = 0;
+        size_t length = strlen(wanted);
+        snprintf(wanted + length, sizeof wanted - length, "%s+%s", length ? " " : "", controller_names[i]);
+    }
+    if (!wanted[0] || descriptor_write_text(own->dir, "cgroup.subtree_control", wanted))
+        return true;
+    if (errno == EBUSY && move_to_leaf(own) && descriptor_write_text(own->dir, "cgroup.subtree_control", wanted))
+        return true;
+    fault_name_step(fault, "cgroup-delegation");
+    return fault_set(fault, errno, "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user --scope -p Delegate=yes)",
+                     "the group %s is not delegated: its children cannot be given the controllers %s", own->path, wanted);
+}
+
+bool cgroup_host_open(struct cgroup_host *host, struct fault *fault)
+{
+    char table[4096];
+    *host = (struct cgroup_host){.count = 0};
+    for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+        host->controller[i] = -1;
+    if (descriptor_read_text(AT_FDCWD, "/proc/self/cgroup", table, sizeof table) < 0)
+        return fault_set(fault, errno, "mount /proc", "cannot read /proc/self/cgroup");
+    if (!read_mounts(host, table, true) || !read_mounts(host, table, false))
+        return fault_set(fault, errno, "mount /proc", "cannot read /proc/self/mountinfo");
+    if (!delegate_unified(host, fault))
+        return false;
+    for (int i = 0; i <= CGROUP_PIDS; i++)
+        if (host->controller[i] < 0)
+            return fault_set(fault, 0, "mount the cgroup file system (cgroup2 on /sys/fs/cgroup), writable, and enable the controller",
+                             "this host gives no %s controller to the launcher's group", controller_names[i]);
+    return true;
+}
+
+void cgroup_host_close(struct cgroup_host *host)
+{
+    for (size_t i = 0; i < host->count; i++)
+        descriptor_close(&host->hierarchies[i].dir);
+    host->count = 0;
+}
+
+const struct cgroup_hierarchy *cgroup_host_unified(const struct cgroup_host *host)
+{
+    return host->count && host->hierarchies[0].unified ? &host->hierarchies[0] : NULL;
+}
+
+const char *cgroup_host_version(const struct cgroup_host *host)
+{
+    if (!cgroup_host_unified(host))
+        return "v1";
+    return host->count == 1 ? "v2" : "hybrid";
+}
+
+/* Kills what is in a dead launcher's group. */
+static void kill_group(int group)
+{
+    char list[16384];
+    if (descriptor_write_text(group, "cgroup.kill", "1"))
+        return;
+    if (descriptor_read_text(group, "cgroup.procs", list, sizeof list) <= 0)
+        return;
+    for (char *pid = strtok(list, "\n"); pid; pid = strtok(NULL, "\n"))
+        kill((pid_t)atoi(pid), SIGKILL);
+}
+
+/* Removes the group `name` if nobody holds its lock. Its processes need a moment to die: a tenth of a second at most. */
+static bool sweep_group(int parent, const char *name)
+{
+    OWNED_FD int group = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (group < 0 || flock(group, LOCK_EX | LOCK_NB) < 0)
+        return false;
+    for (int tries = 0; tries < 100; tries++) {
+        if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
+            return true;
+        kill_group(group);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    return false;
+}
+
+static unsigned sweep_hierarchy(const struct cgroup_hierarchy *own)
+{
+    unsigned removed = 0;
+    int copy = openat(own->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    if (!entries) {
+        descriptor_close(&copy);
+        return 0;
+    }
+    if (flock(copy, LOCK_EX | LOCK_NB) == 0)
+        for (struct dirent *entry; (entry = readdir(entries));)
+            if (strncmp(entry->d_name, JOB_PREFIX, sizeof JOB_PREFIX - 1) == 0)
+                removed += sweep_group(own->dir, entry->d_name);
+    closedir(entries);
+    return removed;
+}
+
+unsigned cgroup_host_sweep(const struct cgroup_host *host)
+{
+    unsigned removed = 0;
+    for (size_t i = 0; i < host->count; i++)
+        removed += sweep_hierarchy(&host->hierarchies[i]);
+    return removed;
+}

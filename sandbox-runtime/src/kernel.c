@@ -1,0 +1,112 @@
+#include "kernel.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Numbers newer than some libc headers. From 424 on all architectures share them. */
+#ifndef SYS_open_tree
+#define SYS_open_tree 428
+#endif
+#ifndef SYS_move_mount
+#define SYS_move_mount 429
+#endif
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+#ifndef SYS_openat2
+#define SYS_openat2 437
+#endif
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+
+pid_t kernel_clone3(struct clone_args *args)
+{
+    return (pid_t)syscall(SYS_clone3, args, sizeof *args);
+}
+
+pid_t kernel_fork(void)
+{
+    return (pid_t)syscall(SYS_clone, (long)SIGCHLD, 0L, 0L, 0L, 0L);
+}
+
+int kernel_mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)
+{
+    return (int)syscall(SYS_mount, source, target, type, flags, data);
+}
+
+int kernel_umount(const char *target, int flags)
+{
+    return (int)syscall(SYS_umount2, target, flags);
+}
+
+int kernel_pivot_root(const char *new_root, const char *put_old)
+{
+    return (int)syscall(SYS_pivot_root, new_root, put_old);
+}
+
+int kernel_open_tree(int dir, const char *path, unsigned flags)
+{
+    return (int)syscall(SYS_open_tree, dir, path, flags);
+}
+
+int kernel_move_mount(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    return (int)syscall(SYS_move_mount, from_dir, from, to_dir, to, flags);
+}
+
+int kernel_mount_setattr(int dir, const char *path, unsigned flags, struct mount_attr *attributes)
+{
+    return (int)syscall(SYS_mount_setattr, dir, path, flags, attributes, sizeof *attributes);
+}
+
+int kernel_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
+{
+    struct open_how how = {.flags = flags, .resolve = resolve};
+    return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+}
+
+int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags)
+{
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
+}
+
+int kernel_close_range(unsigned first, unsigned last, unsigned flags)
+{
+    return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+int kernel_pidfd_kill(int pidfd, int signal)
+{
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+}
+
+int kernel_sethostname(const char *name)
+{
+    return (int)syscall(SYS_sethostname, name, strlen(name));
+}
+
+int kernel_join_new_keyring(void)
+{
+    return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0) < 0 ? -1 : 0;
+}
+
+int kernel_drop_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    return (int)syscall(SYS_capset, &header, none);
+}
