@@ -214,7 +214,7 @@ int main(int argument_count, char **arguments)
 
     static struct program program;
     build_program(&program);
-    printf("/* Made by policy/generate from policy/*.tsv for %s. Do not edit. */\n", target->name);
+    printf("/* Made by policy/generate from allow.tsv and refuse.tsv for %s. Do not edit. */\n", target->name);
     printf("const unsigned policy_arch = 0x%08xu;\n#define GENERATED_COMPAT_ARCH 0x%08xu\n", target->native, target->compat);
     write_missing_names();
     write_program(&program);
