@@ -370,6 +370,8 @@ export interface JobRouted {
   readonly envelope: Uint8Array;
   /** The executor's store must be at least this new. */
   readonly trustStoreVersion: number;
+  /** A store of the same version must be this one. */
+  readonly trustStoreDigest: string;
   readonly runtime: Runtime;
   readonly deviceClass: DeviceClass;
   /** What statement, extension and content say; they agree. */

@@ -70,6 +70,14 @@ export function wholeNumber(least: number) {
 
 export const positiveNumber = z.string().transform(Number).refine((n) => n > 0 && Number.isFinite(n), 'must be a number above 0');
 
+const passedOn = /^(SANDBUS_|OTEL_|LC_)|^(PATH|HOME|LANG|TZ|TMPDIR)$/;
+
+/** What a service that we start gets to see of our environment, with `overrides` on top. */
+export function serviceEnvironment(overrides: Environment, environment: Environment = process.env): Record<string, string> {
+  const merged = Object.entries({ ...environment, ...overrides });
+  return Object.fromEntries(merged.flatMap(([key, value]) => (value !== undefined && passedOn.test(key) ? [[key, value]] : [])));
+}
+
 /** Files and programs that belong to this installation. */
 export const installation = {
   root,

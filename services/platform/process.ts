@@ -1,6 +1,7 @@
 /** Child processes. The only file that knows node:child_process. */
 import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { OperationalError } from './errors.ts';
 
@@ -10,6 +11,8 @@ export interface SpawnOptions {
   readonly stdio: StdioOptions;
   /** Its own process group, so that a Ctrl-C at the terminal reaches the parent alone, which then stops it. */
   readonly ownGroup?: boolean;
+  /** SIGTERM when this process dies, even by SIGKILL (util-linux `setpriv --pdeathsig`). */
+  readonly diesWithParent?: boolean;
 }
 
 export interface Exit {
@@ -30,7 +33,8 @@ export interface Child {
 
 /** Starts a program. Rejects with OperationalError SPAWN_FAILED when it cannot be started. */
 export async function startChild(program: string, args: readonly string[], options: SpawnOptions): Promise<Child> {
-  const child = spawn(program, args, {
+  const [file = program, ...rest] = options.diesWithParent === true ? withDeathSignal(program, args) : [program, ...args];
+  const child = spawn(file, rest, {
     env: { ...options.env },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     stdio: options.stdio,
@@ -47,6 +51,11 @@ export async function startChild(program: string, args: readonly string[], optio
   child.on('error', () => undefined);
   const { stdin, stdout, stderr, stdio } = child;
   return { pid: child.pid ?? 0, stdin, stdout, stderr, streams: stdio, exited, kill: (s) => void child.kill(s) };
+}
+
+function withDeathSignal(program: string, args: readonly string[]): string[] {
+  const setpriv = '/usr/bin/setpriv';
+  return existsSync(setpriv) ? [setpriv, '--pdeathsig', 'TERM', '--', program, ...args] : [program, ...args];
 }
 
 /** Runs a program to its end and returns what it printed. */

@@ -38,6 +38,12 @@ export function parseTraceparent(text: string | null | undefined): TraceParent |
   return { traceId, spanId };
 }
 
+/** Ids for a span that does not exist yet. */
+export function newTraceParent(): TraceParent {
+  const random = new RandomIdGenerator();
+  return { traceId: random.generateTraceId(), spanId: random.generateSpanId() };
+}
+
 export function formatTraceparent(parent: TraceParent): string {
   return `00-${parent.traceId}-${parent.spanId}-01`;
 }

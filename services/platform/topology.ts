@@ -194,6 +194,8 @@ export const kvBuckets = [
   /** State, claim and terminal event of each job. Ended entries stay a week, so that an id cannot be used again. */
   { name: 'jobs', maxBytes: 256 * mebibyte, ttlMs: 7 * 24 * hourMs },
   { name: 'schemas', maxBytes: 8 * mebibyte, ttlMs: 0 },
+  /** How far each upload has come; the parts themselves are objects. An upload left alone for a day is forgotten. */
+  { name: 'uploads', maxBytes: 16 * mebibyte, ttlMs: 24 * hourMs },
 ] as const;
 export const kvKey = (job: JobRef): string => `${job.tenant}.${job.jobId}`;
 

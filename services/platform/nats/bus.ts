@@ -4,7 +4,7 @@ import { headers as newHeaders } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
 import type { ConnectOptions } from './connection.ts';
 import { connect } from './connection.ts';
-import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound } from './failures.ts';
+import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound, isTooLarge } from './failures.ts';
 import { KvBucket } from './kv.ts';
 import { ObjectBucket } from './objects.ts';
 import type { TopologyOptions } from './streams.ts';
@@ -307,7 +307,13 @@ function toHeaders(source: Headers): MsgHdrs {
 }
 
 function publishFailure(subject: string, cause: unknown): OperationalError {
-  const code = isFull(cause) ? 'BUS_FULL' : isConflict(cause) ? 'CONFLICT' : 'PUBLISH_FAILED';
+  const code = publishCode(cause);
   const hint = isNoResponders(cause) ? 'no stream takes this subject' : messageOf(cause);
   return new OperationalError(code, `publish ${subject}: ${hint}`, { cause });
+}
+
+function publishCode(cause: unknown): string {
+  if (isFull(cause)) return 'BUS_FULL';
+  if (isConflict(cause)) return 'CONFLICT';
+  return isTooLarge(cause) ? 'TOO_LARGE' : 'PUBLISH_FAILED';
 }

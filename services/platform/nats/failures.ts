@@ -2,6 +2,7 @@
 import { NatsError } from 'nats';
 
 const wrongLastSequence = 10071;
+const tooLarge = 10054;
 const streamFull = new Set([10077, 10047, 10023]);
 const notFound = new Set([10037, 10014, 10059]);
 
@@ -17,6 +18,11 @@ export function isConflict(error: unknown): boolean {
 /** The stream refuses for lack of room (10077), or the server has no storage left (10047, 10023). */
 export function isFull(error: unknown): boolean {
   return streamFull.has(apiCode(error) ?? 0);
+}
+
+/** The message is larger than the stream takes. */
+export function isTooLarge(error: unknown): boolean {
+  return apiCode(error) === tooLarge;
 }
 
 /** No such message, consumer or stream. */

@@ -44,6 +44,10 @@ export class KvBucket {
     await this.#guard(() => this.#kv.put(key, value));
   }
 
+  async remove(key: string): Promise<void> {
+    await this.#guard(() => this.#kv.purge(key));
+  }
+
   /**
    * Calls `onValue` for each key as it stands and for every later change; null stands for a removed key.
    * Returns its stop.

@@ -1,0 +1,79 @@
+/**
+ * Watches every job that has not ended: deadlines that pass without an executor, and executors that are lost. It learns
+ * of jobs from the KV bucket itself, so that a restarted router forgets none.
+ */
+import { messageOf } from '../platform/errors.ts';
+import type { OutgoingEvent } from '../platform/events.ts';
+import { outgoing } from '../platform/events.ts';
+import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
+import { endJob, LeaseObserver } from '../platform/job-state.ts';
+import { eventId, kvKey, subjects } from '../platform/topology.ts';
+import type { SuperviseDecision } from './decide.ts';
+import { supervise } from './decide.ts';
+import type { RouterParts } from './handler.ts';
+
+const tickMs = 1_000;
+
+export interface Supervisor {
+  stop(): void;
+}
+
+export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
+  const jobs = new Map<string, JobSnapshot>();
+  const leases = new LeaseObserver(parts.context.clock);
+  const stopWatch = await parts.states.watch((key, snapshot) => {
+    if (snapshot === null || snapshot.entry.state === 'ended') {
+      jobs.delete(key);
+      leases.forget(key);
+    } else jobs.set(key, snapshot);
+  });
+  let ticking = false;
+  const timer = setInterval(() => {
+    if (ticking) return;
+    ticking = true;
+    void tick(parts, jobs, leases).finally(() => {
+      ticking = false;
+    });
+  }, tickMs);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      stopWatch();
+    },
+  };
+}
+
+async function tick(parts: RouterParts, jobs: Map<string, JobSnapshot>, leases: LeaseObserver): Promise<void> {
+  const { clock, log } = parts.context;
+  for (const [key, snapshot] of jobs) {
+    const unchangedMs = leases.unchangedMs(snapshot);
+    const decision = supervise(snapshot.entry, { nowMs: clock.nowMs(), unchangedMs, leaseMs: parts.config.leaseMs });
+    if (decision === null) continue;
+    try {
+      await end(parts, snapshot, decision);
+      log.warn({ job: key, outcome: decision.kind }, 'ended by supervision');
+    } catch (error) {
+      log.warn({ job: key, error: messageOf(error) }, 'could not end the job; will try again');
+    }
+  }
+}
+
+/** Ends the job as it was seen: an entry that has changed meanwhile is looked at again at the next tick. */
+async function end(parts: RouterParts, seen: JobSnapshot, decision: SuperviseDecision): Promise<void> {
+  const event = terminalEvent(seen.entry, decision);
+  const same = (entry: JobEntry) => entry.state === seen.entry.state && entry.beat === seen.entry.beat;
+  await endJob(parts.context.bus, parts.states, seen.entry, event, same);
+}
+
+function terminalEvent(entry: JobEntry, decision: SuperviseDecision): OutgoingEvent {
+  const cause = { stream: 'SUBMISSIONS', sequence: entry.submissionSequence };
+  const about = {
+    subject: subjects.job(decision.kind, entry),
+    id: eventId('router', `${decision.kind}.${kvKey(entry)}`, cause),
+    cause,
+    traceparent: entry.traceparent,
+  };
+  return decision.kind === 'rejected'
+    ? outgoing('JobRejected', decision.event, about)
+    : outgoing('JobFinished', decision.event, about);
+}

@@ -1,0 +1,136 @@
+/** Gathers the facts about a submission, lets `decide` decide, and says so on the bus. */
+import type { JobSubmitted } from '../../schemas/generated/events.ts';
+import { PoisonError } from '../platform/errors.ts';
+import type { OutgoingEvent } from '../platform/events.ts';
+import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
+import type { JobSnapshot, JobStates } from '../platform/job-state.ts';
+import { endJob, openEntry, terminalOf } from '../platform/job-state.ts';
+import type { Delivery } from '../platform/nats/bus.ts';
+import type { ObjectBucket } from '../platform/nats/objects.ts';
+import type { ServiceContext } from '../platform/service.ts';
+import type { Span } from '../platform/telemetry.ts';
+import {
+  failSpan,
+  formatTraceparent,
+  messagingAttributes,
+  newTraceParent,
+  parseTraceparent,
+  SpanKind,
+  traceparentOf,
+} from '../platform/telemetry.ts';
+import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
+import type { WatchedFile } from '../platform/watched-file.ts';
+import type { EnvelopeMemory, Policy, TrustStore } from '../trust/index.ts';
+import type { VerifyDecision } from './decide.ts';
+import { deadlineOf, decideSubmission } from './decide.ts';
+import { findPlugin, storePlugin } from './plugins.ts';
+
+export interface VerifierParts {
+  readonly context: ServiceContext;
+  readonly states: JobStates;
+  readonly plugins: ObjectBucket;
+  readonly trustStore: WatchedFile<TrustStore>;
+  readonly policy: WatchedFile<Policy>;
+  readonly memory: EnvelopeMemory;
+}
+
+const service = 'verifier';
+
+/** Handles one JobSubmitted. */
+export async function handleSubmission(parts: VerifierParts, delivery: Delivery): Promise<void> {
+  const { telemetry, log } = parts.context;
+  const job = readJobEvent('JobSubmitted', delivery);
+  const parent = submitSpan(delivery);
+  const snapshot = await openJob(parts, job, delivery, parent.traceparent);
+  if (parent.delegated) recordSubmit(parts, job, delivery, snapshot.entry.traceparent);
+  const ended = terminalOf(snapshot.entry);
+  if (ended !== null) return void (await publishEvent(parts.context.bus, ended));
+
+  const attributes = { ...messagingAttributes('process', 'job.submitted'), ...jobAttributes(job) };
+  const options = { kind: SpanKind.CONSUMER, parent: snapshot.entry.traceparent, attributes };
+  await telemetry.within('verify', options, async (span) => {
+    const decision = await decide(parts, job, delivery);
+    log.info({ job: kvKey(job), trace: span.spanContext().traceId, decision: decision.kind }, 'submission');
+    await say(parts, delivery, decision, span);
+  });
+}
+
+/**
+ * The submitter's span. With a traceparent of its own and nothing more said, the submitter exports it. Otherwise it is
+ * recorded here on the submitter's behalf, under the ids that it chose, or new ones.
+ */
+function submitSpan(delivery: Delivery): { traceparent: string; delegated: boolean } {
+  const given = delivery.headers[headerNames.traceparent];
+  const chosen = parseTraceparent(given);
+  if (given === undefined || chosen === null)
+    return { traceparent: formatTraceparent(newTraceParent()), delegated: true };
+  return { traceparent: given, delegated: delivery.headers[headerNames.delegatedSpan] === '1' };
+}
+
+function recordSubmit(parts: VerifierParts, job: JobSubmitted, delivery: Delivery, traceparent: string | null): void {
+  const ids = parseTraceparent(traceparent);
+  if (ids === null) return;
+  const attributes = { ...messagingAttributes('publish', 'job.submitted'), ...jobAttributes(job) };
+  const startMs = Math.min(job.submittedAt / 1000, delivery.publishedAtMs);
+  parts.context.telemetry.recordDelegated('submit', ids, startMs, delivery.publishedAtMs, attributes);
+}
+
+/** Makes the job's entry. Throws PoisonError DUPLICATE_JOB when another submission made it. */
+async function openJob(
+  parts: VerifierParts,
+  job: JobSubmitted,
+  delivery: Delivery,
+  traceparent: string,
+): Promise<JobSnapshot> {
+  const entry = openEntry(job, {
+    submissionSequence: delivery.sequence,
+    traceparent,
+    deadline: deadlineOf(job, delivery.publishedAtMs),
+    maxAttempts: Math.max(1, job.maxAttempts),
+  });
+  const snapshot = (await parts.states.create(entry)) ?? (await parts.states.read(job));
+  if (snapshot === null || snapshot.entry.submissionSequence !== delivery.sequence)
+    throw new PoisonError('DUPLICATE_JOB', `job ${kvKey(job)} was submitted before; a job id is used once`);
+  return snapshot;
+}
+
+async function decide(parts: VerifierParts, job: JobSubmitted, delivery: Delivery): Promise<VerifyDecision> {
+  const plugin = await findPlugin(job.plugin.content, parts.plugins);
+  const decision = decideSubmission(
+    job,
+    {
+      nowMs: parts.context.clock.nowMs(),
+      publishedAtMs: delivery.publishedAtMs,
+      submissionSequence: delivery.sequence,
+      plugin,
+      trustStore: parts.trustStore.current(),
+      policy: parts.policy.current(),
+    },
+    parts.memory,
+  );
+  if (decision.kind === 'verified' && plugin !== null) await storePlugin(job.plugin.content, plugin, parts.plugins);
+  return decision;
+}
+
+async function say(parts: VerifierParts, delivery: Delivery, decision: VerifyDecision, span: Span): Promise<void> {
+  const { bus } = parts.context;
+  const job = decision.event;
+  const cause = asCause(delivery);
+  const about = {
+    subject: subjects.job(decision.kind, job),
+    id: eventId(service, decision.kind, cause),
+    cause,
+    traceparent: traceparentOf(span),
+  };
+  if (decision.kind === 'verified') {
+    await publishEvent(bus, outgoing('JobVerified', decision.event, about));
+    return;
+  }
+  failSpan(span, decision.event.reason, decision.event.detail);
+  const event: OutgoingEvent = outgoing('JobRejected', decision.event, about);
+  await endJob(bus, parts.states, job, event, (entry) => entry.state === 'open');
+}
+
+function jobAttributes(job: JobSubmitted): Record<string, string> {
+  return { 'sandbus.job.id': job.jobId, 'sandbus.tenant': job.tenant, 'sandbus.plugin.name': job.plugin.name };
+}

@@ -1,0 +1,48 @@
+/** The verifier: no job goes on before its signature, digest, trust, expiry and policy are checked. Serves uploads. */
+import { consume } from '../platform/consume.ts';
+import { deadLetterTo } from '../platform/dead-letter.ts';
+import { JobStates } from '../platform/job-state.ts';
+import type { StartService } from '../platform/service.ts';
+import { consumers, requestFilters } from '../platform/topology.ts';
+import { WatchedFile } from '../platform/watched-file.ts';
+import { createEnvelopeMemory, parsePolicy, parseTrustStore } from '../trust/index.ts';
+import { loadVerifierConfig } from './config.ts';
+import type { VerifierParts } from './handler.ts';
+import { handleSubmission } from './handler.ts';
+import { answerUpload } from './uploads.ts';
+
+const slots = 32;
+const maxDeliveries = 20;
+const maxUploadBytes = 256 * 1024 * 1024;
+
+export const start: StartService = async (context) => {
+  const { bus, log, clock } = context;
+  const config = loadVerifierConfig();
+  const plugins = await bus.objects('plugins');
+  const parts: VerifierParts = {
+    context,
+    states: await JobStates.bind(bus),
+    plugins,
+    trustStore: new WatchedFile(config.trustStoreFile, parseTrustStore, log),
+    policy: new WatchedFile(config.policyFile, parsePolicy, log),
+    memory: createEnvelopeMemory(),
+  };
+  const uploads = { plugins, uploads: await bus.kv('uploads'), log, maxBytes: maxUploadBytes };
+  const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) => answerUpload(uploads, request));
+  const loop = consume({
+    bus,
+    consumer: consumers.verifier,
+    slots,
+    maxDeliveries,
+    handler: (delivery) => handleSubmission(parts, delivery),
+    deadLetter: deadLetterTo(bus, 'verifier', () => clock.nowMs()),
+    log,
+  });
+  return {
+    failed: loop.failed,
+    stop: async () => {
+      stopUploads();
+      await loop.stop();
+    },
+  };
+};
