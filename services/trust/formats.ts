@@ -34,9 +34,10 @@ export function instantMs(text: string): number {
   return Date.parse(text);
 }
 
-/** Writes a time in the form that `instant` reads. */
+/** Writes a time in the form that `instant` reads; what is no time becomes a text that it refuses. */
 export function formatInstant(ms: number): string {
-  return new Date(ms).toISOString();
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? 'no valid time' : date.toISOString();
 }
 
 /** Date.parse turns the 30th of February into a day of March; writing the result again shows it. */
