@@ -1,0 +1,177 @@
+/** A submitter's view of Sandbus: submit, follow, cancel, read. Nothing here needs more than a tenant may do. */
+import { userInfo } from 'node:os';
+import { encode } from '../platform/codec.ts';
+import { OperationalError, UsageError } from '../platform/errors.ts';
+import { Bus } from '../platform/nats/bus.ts';
+import { isJobId, isTenant, subjects } from '../platform/topology.ts';
+import type { Entry, JobSummary, SpanRecord } from './audit-read.ts';
+import { AuditReader } from './audit-read.ts';
+import type { ContentInput } from './content.ts';
+import { openContent } from './content.ts';
+import { downloadContent } from './download.ts';
+import { followLogs, readLogs } from './follow-logs.ts';
+import type { LogItem } from './logs.ts';
+import type { RecordsOptions } from './records.ts';
+import { readRecords } from './records.ts';
+import type { JobResult } from './result.ts';
+import { resultOf, unreadableSubmission } from './result.ts';
+import type { SubmitRequest, Submitted } from './submission.ts';
+import { submitJob } from './submission.ts';
+import type { OnProgress } from './upload.ts';
+import { uploadContent } from './upload.ts';
+
+export interface ConnectOptions {
+  /** nats://127.0.0.1:4222 unless set. */
+  readonly url?: string;
+  /** Path of a NATS credentials file; none unless set. */
+  readonly credentials?: string | null;
+  /** `default` unless set. */
+  readonly tenant?: string;
+  /** Who asks, as the ledger records it for cancellations; the user of this process unless set. */
+  readonly requestedBy?: string;
+  /** How long a first connection is tried, milliseconds; 5000 unless set. */
+  readonly timeoutMs?: number;
+}
+
+/** Connects. Throws OperationalError NATS_UNREACHABLE. Afterwards the connection mends itself. */
+export async function connect(options: ConnectOptions = {}): Promise<SandbusClient> {
+  const tenant = options.tenant ?? 'default';
+  if (!isTenant(tenant)) throw new UsageError(`tenant ${tenant}: use a-z, 0-9, _ and -, at most 63`);
+  const bus = await Bus.connect({
+    url: options.url ?? 'nats://127.0.0.1:4222',
+    credentials: options.credentials ?? null,
+    name: 'sandbus-client',
+    timeoutMs: options.timeoutMs ?? 5000,
+  });
+  return new SandbusClient(bus, tenant, options.requestedBy ?? userName());
+}
+
+export class SandbusClient {
+  readonly tenant: string;
+  readonly #bus: Bus;
+  readonly #reader: AuditReader;
+  readonly #requestedBy: string;
+
+  constructor(bus: Bus, tenant: string, requestedBy: string) {
+    this.tenant = tenant;
+    this.#bus = bus;
+    this.#reader = new AuditReader(bus, tenant);
+    this.#requestedBy = requestedBy;
+  }
+
+  /**
+   * Submits a job and returns as soon as the bus has it for good. Throws OperationalError BUS_FULL (try again later),
+   * TOO_LARGE, NO_SERVICE (an upload, and no verifier runs), and UsageError for a request that makes no sense.
+   */
+  submit(request: SubmitRequest): Promise<Submitted> {
+    return submitJob(this.#bus, this.tenant, request);
+  }
+
+  /** The ledger's records, in order, each once; then those that are still to come, unless `follow` is false. */
+  records(options: RecordsOptions = {}): AsyncGenerator<Entry, void> {
+    if (options.jobId !== undefined) checkJobId(options.jobId);
+    return readRecords(this.#bus, this.#reader, this.tenant, options);
+  }
+
+  /** Waits until the job has ended. Throws ABORTED, and the reason when its submission could not be read. */
+  async wait(jobId: string, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<JobResult> {
+    for await (const entry of this.records({ jobId, signal: options.signal })) {
+      const result = resultOf(entry);
+      if (result !== null) return result;
+      const fault = unreadableSubmission(entry);
+      if (fault !== null) throw fault;
+    }
+    throw new OperationalError('ABORTED', `no longer waiting for job ${jobId}`);
+  }
+
+  /** How the job ended, or null: it has not, or there is no such job. */
+  async result(jobId: string): Promise<JobResult | null> {
+    for await (const entry of this.records({ jobId, follow: false })) {
+      const result = resultOf(entry);
+      if (result !== null) return result;
+    }
+    return null;
+  }
+
+  /** What the job has written, exactly; with `follow` also what it still writes, until it ends. */
+  async *logs(jobId: string, options: { readonly follow?: boolean } = {}): AsyncGenerator<LogItem, void> {
+    checkJobId(jobId);
+    if (options.follow !== true) return yield* readLogs(this.#reader, jobId, await this.result(jobId));
+    const enough = new AbortController();
+    const ended = this.wait(jobId, { signal: enough.signal });
+    ended.catch(() => undefined);
+    try {
+      yield* followLogs(this.#reader, jobId, ended);
+    } finally {
+      enough.abort();
+    }
+  }
+
+  /** Asks for the job to end. What comes of it, its terminal event tells: it may be about to end anyway. */
+  async cancel(jobId: string, reason: string): Promise<void> {
+    const job = { tenant: this.tenant, jobId: checkJobId(jobId) };
+    const requestedAt = Date.now() * 1000;
+    const bytes = encode('JobCancelRequested', {
+      ...job,
+      requestedAt,
+      requestedBy: this.#requestedBy,
+      reason,
+    });
+    await this.#bus.publish(subjects.job('cancel-requested', job), bytes);
+  }
+
+  /** Jobs of the tenant, newest first. */
+  jobs(options: { readonly limit?: number } = {}): Promise<JobSummary[]> {
+    return this.#reader.jobs(options);
+  }
+
+  /** One job, or null when the ledger does not know it (yet). */
+  async job(jobId: string): Promise<JobSummary | null> {
+    const [found] = await this.#reader.jobs({ jobId: checkJobId(jobId) });
+    return found ?? null;
+  }
+
+  /** Spans of the job's trace that have been stored; services store theirs a moment after they end. */
+  spans(jobId: string): Promise<SpanRecord[]> {
+    return this.#reader.spans(checkJobId(jobId));
+  }
+
+  /** The bytes of an output or artifact of one of the tenant's jobs. Throws at the end if they are not those. */
+  download(sha256: string): AsyncGenerator<Uint8Array, void> {
+    return downloadContent(this.#bus, this.tenant, sha256);
+  }
+
+  /** Uploads content ahead of a submission, which then does not send it again. Returns its SHA-256. */
+  async upload(content: ContentInput, onProgress?: OnProgress): Promise<string> {
+    const source = await openContent(content);
+    try {
+      await uploadContent(this.#bus, this.tenant, source, onProgress);
+      return source.sha256;
+    } finally {
+      await source.close();
+    }
+  }
+
+  /** Version of the NATS server. */
+  get serverVersion(): string {
+    return this.#bus.serverVersion;
+  }
+
+  close(): Promise<void> {
+    return this.#bus.close();
+  }
+}
+
+function checkJobId(jobId: string): string {
+  if (!isJobId(jobId)) throw new UsageError(`job id ${jobId}: must be a UUIDv7 in lower case`);
+  return jobId;
+}
+
+/** The user may have no entry in the password file, as in a container. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'unknown';
+  }
+}

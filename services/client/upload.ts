@@ -1,0 +1,81 @@
+/** Sends large content in chunks, each acknowledged with the offset that is wanted next, so that any fault can be resumed. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { OperationalError } from '../platform/errors.ts';
+import type { Bus } from '../platform/nats/bus.ts';
+import { chunkBytes, headerNames, subjects } from '../platform/topology.ts';
+import type { ContentSource } from './content.ts';
+import { parseReply, request } from './request.ts';
+
+export interface UploadProgress {
+  readonly sha256: string;
+  readonly sentBytes: number;
+  readonly totalBytes: number;
+}
+
+export type OnProgress = (progress: UploadProgress) => void;
+
+interface UploadState {
+  readonly offset: number;
+  readonly complete: boolean;
+}
+
+/** So often in a row a chunk may fail to arrive before the upload is given up. */
+const mostFaults = 8;
+
+/** Sends `source` unless the receiver has it already. What is left of an earlier, broken upload is continued. */
+export async function uploadContent(
+  bus: Bus,
+  tenant: string,
+  source: ContentSource,
+  onProgress: OnProgress = () => undefined,
+): Promise<void> {
+  const most = Math.min(chunkBytes, bus.maxPayload - 8192);
+  let faults = 0;
+  let state: UploadState | null = null;
+  while (state?.complete !== true) {
+    try {
+      const before: number = state?.offset ?? -1;
+      state =
+        state === null ? await ask(bus, tenant, source) : await sendChunk(bus, tenant, source, state, most);
+      onProgress({ sha256: source.sha256, sentBytes: state.offset, totalBytes: source.size });
+      faults = state.offset > before ? 0 : faults + 1;
+    } catch (error) {
+      if (!(error instanceof OperationalError) || !isTransient(error)) throw error;
+      faults += 1;
+      if (faults > mostFaults) throw error;
+      // After a fault nobody knows what arrived: ask.
+      state = null;
+    }
+    if (faults > mostFaults) throw stuck(source, state);
+    if (faults > 0) await delay(Math.min(2000, 100 * 2 ** faults));
+  }
+}
+
+/** An empty chunk at offset 0 asks how far the upload has come. */
+function ask(bus: Bus, tenant: string, source: ContentSource): Promise<UploadState> {
+  return send(bus, tenant, source, 0, new Uint8Array());
+}
+
+async function sendChunk(bus: Bus, tenant: string, source: ContentSource, state: UploadState, most: number) {
+  const length = Math.min(most, source.size - state.offset);
+  if (length <= 0) return ask(bus, tenant, source);
+  return send(bus, tenant, source, state.offset, await source.read(state.offset, length));
+}
+
+async function send(bus: Bus, tenant: string, source: ContentSource, offset: number, bytes: Uint8Array) {
+  const headers = { [headerNames.offset]: String(offset), [headerNames.size]: String(source.size) };
+  const reply = await request(bus, subjects.upload(tenant, source.sha256), bytes, {
+    headers,
+    timeoutMs: 30_000,
+  });
+  return parseReply<UploadState>(reply.data);
+}
+
+function isTransient(error: OperationalError): boolean {
+  return error.code === 'NO_SERVICE' || error.code === 'REQUEST_FAILED' || error.code === 'UNAVAILABLE';
+}
+
+function stuck(source: ContentSource, state: UploadState | null): OperationalError {
+  const at = `${state?.offset ?? 0} of ${source.size} bytes`;
+  return new OperationalError('UPLOAD_STUCK', `upload of ${source.sha256} does not get past ${at}`);
+}
