@@ -1,0 +1,37 @@
+/** A real nats-server for one test file, with the whole topology; gone with its files when the tests end. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Bus } from '../services/platform/nats/bus.ts';
+import type { NatsServer } from '../services/platform/nats-server.ts';
+import { startNatsServer } from '../services/platform/nats-server.ts';
+
+export interface TestNats {
+  readonly url: string;
+  readonly server: NatsServer;
+  readonly bus: Bus;
+  readonly folder: string;
+  stop(): Promise<void>;
+}
+
+export async function startTestNats(options: { sizeFactor?: number } = {}): Promise<TestNats> {
+  const folder = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
+  const server = await startNatsServer({ storeDir: join(folder, 'nats') });
+  const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null });
+  await bus.ensureTopology({ replicas: 1, sizeFactor: options.sizeFactor ?? 0.1 });
+  const stop = async () => {
+    await bus.close();
+    await server.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+  return { url: server.url, server, bus, folder, stop };
+}
+
+/** Resolves when `check` is true; fails after `limitMs` with `what`. For things that another process does. */
+export async function eventually(what: string, check: () => Promise<boolean> | boolean, limitMs = 10_000): Promise<void> {
+  const giveUpAt = performance.now() + limitMs;
+  while (!(await check())) {
+    if (performance.now() > giveUpAt) throw new Error(`not within ${limitMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
