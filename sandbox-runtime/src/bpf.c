@@ -118,8 +118,8 @@ int bpf_attach_raw_tracepoint(const char *tracepoint, int program)
 const char *bpf_unavailable(int error)
 {
     switch (error) {
-    case EPERM:
-    case EACCES: return "bpf() is not permitted: it needs CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN, outside a user namespace";
+    case EACCES: return "this kernel's verifier refuses the program";
+    case EPERM: return "bpf() is not permitted: it needs CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN, outside a user namespace";
     case ENOSYS: return "this kernel has no bpf()";
     case EINVAL: return "this kernel does not know a feature of BPF that is needed here (EINVAL)";
     default: return strerror(error);

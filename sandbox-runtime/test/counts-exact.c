@@ -1,0 +1,202 @@
+/* A group with an init that is busy itself, a plugin with four threads, and programs that it executes: the counts must be exact,
+ * of the plugin's tree only, whichever CPU a call was made on. Prints what a counted call costs, in the group and outside. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "counts.h"
+#include "json.h"
+
+#define CHECK(condition) check((condition), #condition, __LINE__)
+
+enum { THREADS = 4, CALLS = 10000, EXECUTIONS = 300, LOOP = 1000000 };
+
+static int failures;
+static char group[512];
+
+static void check(int holds, const char *what, int line)
+{
+    if (holds)
+        return;
+    failures++;
+    printf("not ok: line %d: %s (errno %d)\n", line, what, errno);
+}
+
+static int make_group(void)
+{
+    char own[256] = "", mount[128] = "", line[512];
+    FILE *file = fopen("/proc/self/cgroup", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, "0::/", 4))
+            sscanf(line, "0::%255s", own);
+    fclose(file);
+    file = fopen("/proc/mounts", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strstr(line, " cgroup2 "))
+            sscanf(line, "%*s %127s", mount);
+    fclose(file);
+    snprintf(group, sizeof group, "%s%s/sandbus-counts-%d", mount, own, (int)getpid());
+    if (!mount[0] || mkdir(group, 0755) != 0)
+        return -1;
+    return open(group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static double now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static void *make_calls(void *unused)
+{
+    for (int i = 0; i < CALLS; i++)
+        syscall(SYS_getppid);
+    return unused;
+}
+
+/* What runs as the plugin. */
+static int be_plugin(const char *self)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, make_calls, NULL))
+            return 1;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 1; i < EXECUTIONS; i++) {
+        pid_t child = vfork();
+        if (child == 0) {
+            execl(self, self, "nothing", NULL);
+            _exit(1);
+        }
+        waitpid(child, NULL, 0);
+    }
+    double begin = now_us();
+    for (int i = 0; i < LOOP; i++)
+        syscall(SYS_getpgrp);
+    printf("counts-exact: a counted call takes %.0f ns", (now_us() - begin) * 1e3 / LOOP);
+    fflush(stdout);
+    return 0;
+}
+
+/* Init makes calls of its own all the time, and so does its child before the execve. */
+static int be_init(const char *self)
+{
+    make_calls(NULL);
+    pid_t plugin = fork();
+    if (plugin == 0) {
+        make_calls(NULL);
+        execl(self, self, "plugin", NULL);
+        _exit(1);
+    }
+    int status;
+    while (waitpid(plugin, &status, WNOHANG) == 0)
+        syscall(SYS_getppid);
+    return WEXITSTATUS(status);
+}
+
+static int run_in_group(const char *self, int dir)
+{
+    struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (__u64)dir};
+    pid_t init = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (init == 0)
+        _exit(be_init(self));
+    int status;
+    waitpid(init, &status, 0);
+    return status;
+}
+
+static void expect(const struct json_writer *json, const char *text)
+{
+    if (memmem(json->bytes, json->length, text, strlen(text)))
+        return;
+    failures++;
+    printf("not ok: '%s' is not in %.900s\n", text, json->bytes);
+}
+
+static void test_counts(struct counts *counts, const char *self, int dir)
+{
+    struct counts_job job;
+    double begin = now_us();
+    counts_begin(counts, &job, dir);
+    double attached = now_us();
+    CHECK(job.slot >= 0);
+    if (job.slot < 0) {
+        printf("  %s\n", job.reason);
+        return;
+    }
+    fflush(stdout);
+    CHECK(run_in_group(self, dir) == 0);
+    double loop = now_us();
+    for (int i = 0; i < LOOP; i++)
+        syscall(SYS_getpgrp);
+    printf(", one outside the group %.0f ns", (now_us() - loop) * 1e3 / LOOP);
+
+    char text[512];
+    struct json_writer json;
+    json_init(&json, 1 << 20);
+    counts_write_syscalls(counts, &job, NULL, &json);
+    snprintf(text, sizeof text, "\"getppid\":%d,", THREADS * CALLS);
+    expect(&json, text);
+    snprintf(text, sizeof text, "\"getpgrp\":%d,", LOOP);
+    expect(&json, text);
+    snprintf(text, sizeof text, "\"execve\":%d,", EXECUTIONS);
+    expect(&json, text);
+    snprintf(text, sizeof text, "\"exit_group\":%d", EXECUTIONS);
+    expect(&json, text);
+    snprintf(text, sizeof text, "\"vfork\":%d,", EXECUTIONS - 1);
+    expect(&json, text);
+    json_free(&json);
+
+    json_init(&json, 1 << 20);
+    counts_write_executions(counts, &job, (uint64_t)begin, &json);
+    snprintf(text, sizeof text, "{\"available\":true,\"dropped\":%d,\"entries\":[{\"path\":\"%s\",\"interpreter\":null,\"atMs\":", EXECUTIONS - 256,
+             self);
+    expect(&json, text);
+    json_free(&json);
+    counts_end(counts, &job);
+    double ended = now_us();
+    counts_rest(counts);
+    double detached = now_us();
+    for (int i = 0; i < LOOP; i++)
+        syscall(SYS_getpgrp);
+    printf(", unattached %.0f ns; attaching takes %.0f us, detaching %.0f us\n", (now_us() - detached) * 1e3 / LOOP, attached - begin,
+           detached - ended);
+}
+
+int main(int argument_count, char **arguments)
+{
+    char self[256];
+    self[readlink("/proc/self/exe", self, sizeof self - 1)] = '\0';
+    if (argument_count > 1)
+        return strcmp(arguments[1], "plugin") ? 0 : be_plugin(self);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    int dir = make_group();
+    if (dir < 0) {
+        printf("counts-exact: skipped: no cgroup2 where this process may make a group\n");
+        return 0;
+    }
+    double begin = now_us();
+    struct counts *counts = counts_load(4);
+    printf("counts-exact: loading takes %.0f us\n", now_us() - begin);
+    CHECK(counts_unavailable(counts) == NULL);
+    if (!counts_unavailable(counts))
+        for (int round = 0; round < 2; round++) /* a slot that was used before starts from zero */
+            test_counts(counts, self, dir);
+    else
+        printf("  %s\n", counts_unavailable(counts));
+    counts_unload(counts);
+    CHECK(rmdir(group) == 0);
+    printf(failures ? "counts-exact: %d failures\n" : "counts-exact: ok\n", failures);
+    return failures != 0;
+}
