@@ -1,0 +1,247 @@
+/** JobFinished from what the launcher said, or from the fact that it said nothing. Pure. */
+import type {
+  Artifact,
+  JobFinished,
+  JobRouted,
+  Outcome,
+  OutputStream,
+  Refusal,
+  Sandbox,
+  SetupError,
+  SkippedOutput,
+} from '../../schemas/generated/events.ts';
+import type { JobRef } from '../platform/topology.ts';
+import type { StopReason } from './decide.ts';
+import type { LauncherResult } from './launcher-result.ts';
+
+/** Bytes of each stream that travel inside the event. */
+export const inlineOutputBytes = 64 * 1024;
+
+/** Whose end this is. */
+export interface AttemptFacts {
+  readonly job: JobRouted & JobRef;
+  readonly attempt: number;
+  readonly executor: string;
+  readonly finishedAtMs: number;
+}
+
+/** What the executor itself saw of an attempt. */
+export interface Outputs {
+  readonly stdoutHead: Uint8Array;
+  readonly stderrHead: Uint8Array;
+  readonly artifacts: readonly Artifact[];
+  readonly skipped: readonly SkippedOutput[];
+}
+
+type EndedAttempt = Omit<JobFinished, keyof ReturnType<typeof identityOf>>;
+
+function identityOf(facts: AttemptFacts) {
+  const { job } = facts;
+  return {
+    tenant: job.tenant,
+    jobId: job.jobId,
+    finishedAt: Math.round(facts.finishedAtMs * 1000),
+    attempt: facts.attempt,
+    executor: facts.executor,
+    runtime: job.runtime,
+    deviceClass: job.deviceClass,
+    superseded: false,
+  };
+}
+
+/** The launcher gave a result. A job that we ended says why we did. */
+export function finishedFromResult(
+  facts: AttemptFacts,
+  result: LauncherResult,
+  outputs: Outputs,
+  stop: StopReason | null,
+): JobFinished {
+  const ended: EndedAttempt = {
+    outcome: outcomeOf(result, stop),
+    exitCode: result.exitCode,
+    signal: result.signal,
+    error: result.outcome === 'cancelled' ? (stopError(stop) ?? result.error) : result.error,
+    usage: usageOf(result),
+    stdout: streamOf(result.stdout, outputs.stdoutHead),
+    stderr: streamOf(result.stderr, outputs.stderrHead),
+    ...accountsOf(result),
+    artifacts: outputs.artifacts,
+    skippedOutputs: [...result.outputs.skipped, ...outputs.skipped],
+    sandbox: sandboxOf(result),
+    setupMicros: result.timings,
+  };
+  return { ...identityOf(facts), ...ended };
+}
+
+function outcomeOf(result: LauncherResult, stop: StopReason | null): Outcome {
+  if (result.outcome === 'cancelled' && stop?.kind === 'lease-lost') return 'executor_lost';
+  return result.outcome.replaceAll('-', '_') as Outcome;
+}
+
+/** The launcher cannot know why it was told to stop. */
+function stopError(stop: StopReason | null): SetupError | null {
+  const about = (step: string, message: string, mend: string) => ({ step, errno: null, message, mend });
+  switch (stop?.kind) {
+    case 'shutdown':
+      return about(
+        'executor-shutdown',
+        'the executor was stopped and the job did not end within its grace time',
+        'submit the job again; a longer SANDBUS_GRACE_MS lets jobs run on for longer',
+      );
+    case 'lease-lost':
+      return about('lease', stop.message, 'submit the job again; maxAttempts above 1 does so by itself');
+    case 'revoked':
+      return about(
+        'revoked',
+        stop.message,
+        'sign the plugin with a key in good standing, or repair the plugin',
+      );
+    default:
+      return null;
+  }
+}
+
+function usageOf({ usage, stdin, oomKills }: LauncherResult): JobFinished['usage'] {
+  return {
+    wallMicros: micros(usage.wallMs),
+    userMicros: micros(usage.userMs),
+    systemMicros: micros(usage.systemMs),
+    peakMemoryBytes: usage.peakMemoryBytes,
+    peakProcesses: usage.peakProcesses,
+    throttledMicros: micros(usage.throttledMs),
+    stdinBytes: stdin.bytes,
+    oomKills,
+  };
+}
+
+const micros = (ms: number): number => Math.round(ms * 1000);
+
+function streamOf(said: LauncherResult['stdout'], inline: Uint8Array): OutputStream {
+  const { bytes: totalBytes, kept: keptBytes, sha256, truncated } = said;
+  return { inline, totalBytes, keptBytes, sha256, truncated };
+}
+
+type Accounts = Pick<JobFinished, 'syscalls' | 'denials' | 'probes' | 'executions' | 'devices'>;
+
+function accountsOf(result: LauncherResult): Accounts {
+  const { syscalls, executions, devices } = result;
+  return {
+    syscalls: syscalls.available
+      ? { available: true, unavailableReason: null, total: syscalls.total, counts: syscalls.counts }
+      : { ...noAccounts(syscalls.reason).syscalls },
+    denials: result.denials as readonly Refusal[],
+    probes: result.probes as readonly Refusal[],
+    executions: executions.available
+      ? {
+          available: true,
+          unavailableReason: null,
+          dropped: executions.dropped,
+          entries: executions.entries.map(({ path, interpreter, atMs }) => ({
+            path,
+            interpreter,
+            atMicros: micros(atMs),
+          })),
+        }
+      : noAccounts(executions.reason).executions,
+    devices: devices.available
+      ? { available: true, unavailableReason: null, accesses: devices.accesses }
+      : noAccounts(devices.reason).devices,
+  };
+}
+
+function noAccounts(unavailableReason: string): Accounts {
+  return {
+    syscalls: { available: false, unavailableReason, total: 0, counts: {} },
+    denials: [],
+    probes: [],
+    executions: { available: false, unavailableReason, dropped: 0, entries: [] },
+    devices: { available: false, unavailableReason, accesses: [] },
+  };
+}
+
+function sandboxOf(result: LauncherResult): Sandbox {
+  const { namespaces, cgroup, landlockAbi, uid, network } = result.sandbox;
+  const devices = result.devices.available ? result.devices.granted : [];
+  return { filterDigest: result.filterDigest, namespaces, cgroup, landlockAbi, uid, network, devices };
+}
+
+/** An end without a result: nothing ran, or what ran took its account with it. */
+export interface Unaccounted {
+  readonly outcome: Extract<Outcome, 'setup_failed' | 'cancelled' | 'executor_lost'>;
+  readonly error: SetupError | null;
+  /** Why there are no counts. */
+  readonly because: string;
+  readonly sandbox: Sandbox;
+  readonly stdout: SeenOutput;
+  readonly stderr: SeenOutput;
+}
+
+/** What came through to the executor of one stream. */
+export interface SeenOutput {
+  readonly head: Uint8Array;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+export function finishedWithoutResult(facts: AttemptFacts, end: Unaccounted): JobFinished {
+  return {
+    ...identityOf(facts),
+    outcome: end.outcome,
+    exitCode: null,
+    signal: null,
+    error: end.error,
+    usage: {
+      wallMicros: 0,
+      userMicros: 0,
+      systemMicros: 0,
+      peakMemoryBytes: 0,
+      peakProcesses: 0,
+      throttledMicros: 0,
+      stdinBytes: 0,
+      oomKills: 0,
+    },
+    stdout: seenStream(end.stdout),
+    stderr: seenStream(end.stderr),
+    ...noAccounts(end.because),
+    artifacts: [],
+    skippedOutputs: [],
+    sandbox: end.sandbox,
+    setupMicros: {},
+  };
+}
+
+/** The account of what was written is lost: where something came through, more may have been written. */
+function seenStream({ head, bytes, sha256 }: SeenOutput): OutputStream {
+  return { inline: head, totalBytes: bytes, keptBytes: bytes, sha256, truncated: bytes > 0 };
+}
+
+/**
+ * Makes an event fit into a message: long lists of executed programs, of what was not kept and of refusals are halved
+ * until it does; what is dropped of the executions is counted. Artifacts and outputs are never cut here.
+ */
+export function fitted(event: JobFinished, sizeOf: (event: JobFinished) => number, limit: number): JobFinished {
+  let fitting = event;
+  while (sizeOf(fitting) > limit) {
+    const shorter = shorten(fitting);
+    if (shorter === null) return fitting;
+    fitting = shorter;
+  }
+  return fitting;
+}
+
+function shorten(event: JobFinished): JobFinished | null {
+  const { executions, skippedOutputs, probes, denials } = event;
+  const half = (list: readonly unknown[]) => Math.floor(list.length / 2);
+  if (executions.entries.length > 0) {
+    const entries = executions.entries.slice(0, half(executions.entries));
+    const dropped = executions.dropped + executions.entries.length - entries.length;
+    return { ...event, executions: { ...executions, entries, dropped } };
+  }
+  if (skippedOutputs.length > 1) {
+    const kept = skippedOutputs.slice(0, Math.floor((skippedOutputs.length - 1) / 2));
+    return { ...event, skippedOutputs: [...kept, { name: 'others', reason: 'record-too-large' }] };
+  }
+  if (probes.length > 0) return { ...event, probes: probes.slice(0, half(probes)) };
+  if (denials.length > 1) return { ...event, denials: denials.slice(0, half(denials)) };
+  return null;
+}
