@@ -186,3 +186,8 @@ void json_raw(struct json_writer *json, const char *bytes, size_t length)
     separate(json);
     append(json, bytes, length);
 }
+
+void json_raw_piece(struct json_writer *json, const char *bytes, size_t length)
+{
+    append(json, bytes, length);
+}

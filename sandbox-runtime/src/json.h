@@ -41,5 +41,7 @@ void json_thousandths(struct json_writer *json, uint64_t thousandths);
 void json_hex(struct json_writer *json, uint64_t value);
 /* Text that is JSON already: one whole value, or whole members of the object or array that is open. */
 void json_raw(struct json_writer *json, const char *bytes, size_t length);
+/* The next piece of such a text that arrives in pieces: nothing is put in between. */
+void json_raw_piece(struct json_writer *json, const char *bytes, size_t length);
 
 #endif

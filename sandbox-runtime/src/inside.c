@@ -1,0 +1,113 @@
+/*
+ * Theory of operation. The supervisor clones a child straight into new PID, mount, network, IPC and UTS namespaces and into
+ * the job's cgroup2 group. The child runs the steps below, still as root and in a copy of the supervisor's memory; nothing
+ * of the plugin runs yet. Then it reports READY, hands over the filter's listener and the open /job, and waits. The
+ * supervisor says go; the child forks the plugin and stays as PID 1. It never execs, so no file of the job is ever mapped
+ * into it, and it is under the same filter, user id and limits as the plugin itself.
+ *
+ * A supervisor that dies before its go leaves a closed socket and the child leaves; one that dies after it triggers the
+ * death signal, which was set before READY. There is no moment in between.
+ *
+ * The order matters where the comment at a step says so; elsewhere it is that of growing restriction.
+ */
+#include "inside.h"
+
+#include "clock.h"
+#include "descriptor.h"
+#include "kernel.h"
+#include "report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const struct inside_step inside_steps[] = {
+    {"cgroup-join", inside_join_cgroups},
+    {"close-descriptors", inside_close_descriptors},
+    {"cgroup-namespace", inside_new_cgroup_namespace}, /* after joining: its root is the group at this moment */
+    {"private-mounts", inside_private_mounts},
+    {"root", inside_root},
+    {"system-binds", inside_system_binds},
+    {"etc", inside_etc},
+    {"dev", inside_dev},
+    {"job-tmpfs", inside_job_tmpfs},
+    {"proc", inside_proc},
+    {"ro-binds", inside_ro_binds}, /* after the tmpfs, so that a destination may lie below /tmp or /job */
+    {"plugin-copy", inside_plugin},
+    {"inputs", inside_inputs},
+    {"pivot-root", inside_pivot}, /* the host's files are out of reach from here on */
+    {"hostname", inside_hostname},
+    {"loopback", inside_loopback},
+    {"keyring", inside_keyring},
+    {"resource-limits", inside_resource_limits},
+    {"stdio", inside_stdio},
+    {"bounding-set", inside_bounding_set}, /* needs a capability that the identity step takes away */
+    {"identity", inside_identity},
+    {"capabilities", inside_capabilities},
+    {"death-signal", inside_death_signal}, /* after the last change of credentials, which would clear it */
+    {"no-new-privileges", inside_no_new_privileges},
+    {"filter", inside_filter},
+};
+
+const unsigned inside_step_count = sizeof inside_steps / sizeof inside_steps[0];
+
+_Static_assert(sizeof inside_steps / sizeof inside_steps[0] <= REPORT_STEPS_MAX, "a report has room for every step");
+
+static char *title_start;
+static size_t title_size;
+
+void inside_remember_title(int count, char **words)
+{
+    title_start = words[0];
+    title_size = count ? (size_t)(words[count - 1] + strlen(words[count - 1]) - words[0]) : 0;
+}
+
+static void hide_title(void)
+{
+    memset(title_start, 0, title_size);
+    strncpy(title_start, "init", title_size);
+    prctl(PR_SET_NAME, "init");
+}
+
+_Noreturn static void fail(struct inside *inside, const char *step, struct fault *fault)
+{
+    struct report report = {.kind = REPORT_FAULT};
+    fault_name_step(fault, step);
+    report.fault = *fault;
+    report_send(inside->report, &report, NULL, 0);
+    _exit(125);
+}
+
+/* Runs the list; each step's time goes into the report. */
+static void run_steps(struct inside *inside, struct report *ready)
+{
+    uint64_t before_us = clock_now_us();
+    for (unsigned i = 0; i < inside_step_count; i++) {
+        struct fault fault = {.step = ""};
+        if (!inside_steps[i].run(inside, &fault))
+            fail(inside, inside_steps[i].name, &fault);
+        uint64_t now_us = clock_now_us();
+        ready->step_us[i] = (uint32_t)(now_us - before_us);
+        before_us = now_us;
+    }
+}
+
+_Noreturn void inside_main(struct inside *inside)
+{
+    struct report ready = {.kind = REPORT_READY};
+    hide_title();
+    umask(0);
+    run_steps(inside, &ready);
+    int descriptors[REPORT_DESCRIPTORS_MAX] = {inside->listener, inside->job_dir};
+    unsigned count = inside->job_dir >= 0 ? 2 : 1;
+    if (!report_send(inside->report, &ready, descriptors, count))
+        _exit(125);
+    descriptor_close(&inside->listener);
+    descriptor_close(&inside->job_dir);
+    if (!report_await_go(inside->report))
+        _exit(125);
+    init_main(inside);
+}

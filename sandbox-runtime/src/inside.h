@@ -1,0 +1,81 @@
+/*
+ * The job's side: the child that becomes PID 1 of the job (init), sets the sandbox up from within, and starts the plugin.
+ *
+ *   inside.c           the ordered list of steps: read it first
+ *   inside_root.c      the root file system: binds, /dev, /tmp, /proc, pivot
+ *   inside_files.c     what is written into it: /etc, the plugin, inputs
+ *   inside_identity.c  who the job is: user, capabilities, limits, filter
+ *   init.c             PID 1 once the plugin runs
+ */
+#ifndef SANDBUS_INSIDE_H
+#define SANDBUS_INSIDE_H
+
+#include "cgroup.h"
+#include "fault.h"
+#include "spec.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* All that the child needs. It lives in the supervisor's memory, which the child has a copy of. */
+struct inside {
+    const struct job_spec *spec;
+    const struct cgroup_job *cgroup;
+    uid_t uid; /* of the job; its group id is the same number */
+    int report; /* packet socket to the supervisor */
+    int stdio[3]; /* the job's ends of the pipes */
+    int job_dir; /* set by job-tmpfs where outputs are collected: /job, open */
+    int listener; /* set by the filter step */
+};
+
+/* A step does one thing, or fills in the fault and returns false. Its name appears in the result: as the step of a
+ * setup-failed, and in `timings`. */
+struct inside_step {
+    const char *name;
+    bool (*run)(struct inside *inside, struct fault *fault);
+};
+
+extern const struct inside_step inside_steps[];
+extern const unsigned inside_step_count;
+
+/* Runs in the new child and never returns: set-up, then init. */
+_Noreturn void inside_main(struct inside *inside);
+/* PID 1's life after the set-up (init.c). */
+_Noreturn void init_main(struct inside *inside);
+
+/* The words that `ps` shows for this process are overwritten in the child: they tell paths of the host. */
+void inside_remember_title(int count, char **words);
+
+bool inside_join_cgroups(struct inside *inside, struct fault *fault);
+bool inside_close_descriptors(struct inside *inside, struct fault *fault);
+bool inside_new_cgroup_namespace(struct inside *inside, struct fault *fault);
+bool inside_private_mounts(struct inside *inside, struct fault *fault);
+bool inside_root(struct inside *inside, struct fault *fault);
+bool inside_system_binds(struct inside *inside, struct fault *fault);
+bool inside_etc(struct inside *inside, struct fault *fault);
+bool inside_dev(struct inside *inside, struct fault *fault);
+bool inside_job_tmpfs(struct inside *inside, struct fault *fault);
+bool inside_proc(struct inside *inside, struct fault *fault);
+bool inside_ro_binds(struct inside *inside, struct fault *fault);
+bool inside_plugin(struct inside *inside, struct fault *fault);
+bool inside_inputs(struct inside *inside, struct fault *fault);
+bool inside_pivot(struct inside *inside, struct fault *fault);
+bool inside_hostname(struct inside *inside, struct fault *fault);
+bool inside_loopback(struct inside *inside, struct fault *fault);
+bool inside_keyring(struct inside *inside, struct fault *fault);
+bool inside_resource_limits(struct inside *inside, struct fault *fault);
+bool inside_stdio(struct inside *inside, struct fault *fault);
+bool inside_bounding_set(struct inside *inside, struct fault *fault);
+bool inside_identity(struct inside *inside, struct fault *fault);
+bool inside_capabilities(struct inside *inside, struct fault *fault);
+bool inside_death_signal(struct inside *inside, struct fault *fault);
+bool inside_no_new_privileges(struct inside *inside, struct fault *fault);
+bool inside_filter(struct inside *inside, struct fault *fault);
+
+/* A directory or file below the new root, made where it is missing, as a descriptor for mounting on (O_PATH).
+ * `path` is relative; symbolic links in it stay inside the new root. */
+int inside_make_point(const char *path, bool directory);
+/* Shows `source` of the host at `path`, read-only, with everything mounted below it. */
+bool inside_bind(const char *source, const char *path, struct fault *fault);
+
+#endif

@@ -1,0 +1,189 @@
+#include "inside.h"
+
+#include "descriptor.h"
+#include "kernel.h"
+#include "policy.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HOST_MEND "see: launcher check-host"
+
+bool inside_join_cgroups(struct inside *inside, struct fault *fault)
+{
+    return cgroup_job_join(inside->cgroup, fault);
+}
+
+static int by_number(const void *left, const void *right)
+{
+    return *(const int *)left - *(const int *)right;
+}
+
+/* Of all that the supervisor has open, the job's own files and those of other jobs, four descriptors stay. */
+bool inside_close_descriptors(struct inside *inside, struct fault *fault)
+{
+    int kept[] = {inside->report, inside->stdio[0], inside->stdio[1], inside->stdio[2]};
+    unsigned next = 0;
+    qsort(kept, sizeof kept / sizeof kept[0], sizeof kept[0], by_number);
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        if ((unsigned)kept[i] > next && kernel_close_range(next, (unsigned)kept[i] - 1, 0) < 0)
+            return fault_set(fault, errno, "Linux 5.14 or newer is needed", "cannot close inherited descriptors");
+        next = (unsigned)kept[i] + 1;
+    }
+    if (kernel_close_range(next, ~0U, 0) < 0)
+        return fault_set(fault, errno, "Linux 5.14 or newer is needed", "cannot close inherited descriptors");
+    return true;
+}
+
+bool inside_new_cgroup_namespace(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (syscall(SYS_unshare, CLONE_NEWCGROUP) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot have a cgroup namespace");
+    return true;
+}
+
+bool inside_hostname(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    return kernel_sethostname("sandbox") == 0 || fault_set(fault, errno, HOST_MEND, "cannot set the host name");
+}
+
+/* A new network namespace has a loopback device that is down. */
+bool inside_loopback(struct inside *inside, struct fault *fault)
+{
+    if (inside->spec->network_host)
+        return true;
+    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    OWNED_FD int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (socket_fd < 0 || ioctl(socket_fd, SIOCSIFFLAGS, &loopback) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
+    return true;
+}
+
+bool inside_keyring(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (kernel_join_new_keyring() < 0 && errno != ENOSYS)
+        return fault_set(fault, errno, HOST_MEND, "cannot have a keyring of its own");
+    return true;
+}
+
+/* Never RLIMIT_AS: just-in-time compilers and Go reserve address space that they do not use. */
+bool inside_resource_limits(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    static const struct {
+        int resource;
+        rlim_t soft, hard;
+        const char *name;
+    } limits[] = {
+        {RLIMIT_CORE, 0, 0, "core"},
+        {RLIMIT_NOFILE, 1024, 16384, "open files"},
+        {RLIMIT_STACK, 8 << 20, RLIM_INFINITY, "stack"},
+        {RLIMIT_MEMLOCK, 8 << 20, 8 << 20, "locked memory"},
+        {RLIMIT_MSGQUEUE, 0, 0, "message queues"},
+        {RLIMIT_SIGPENDING, 4096, 4096, "pending signals"},
+        {RLIMIT_NICE, 0, 0, "nice"},
+        {RLIMIT_RTPRIO, 0, 0, "real-time priority"},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        struct rlimit now;
+        if (getrlimit(limits[i].resource, &now) < 0)
+            return fault_set(fault, errno, HOST_MEND, "cannot read the limit of %s", limits[i].name);
+        rlim_t hard = limits[i].hard < now.rlim_max ? limits[i].hard : now.rlim_max;
+        struct rlimit wanted = {.rlim_cur = limits[i].soft < hard ? limits[i].soft : hard, .rlim_max = hard};
+        if (setrlimit(limits[i].resource, &wanted) < 0)
+            return fault_set(fault, errno, HOST_MEND, "cannot limit %s", limits[i].name);
+    }
+    return true;
+}
+
+/* The pipes belong to the job: else it could not open /dev/stdout, which is one of them. */
+bool inside_stdio(struct inside *inside, struct fault *fault)
+{
+    for (int i = 0; i < 3; i++)
+        if (fchown(inside->stdio[i], inside->uid, inside->uid) < 0)
+            return fault_set(fault, errno, HOST_MEND, "cannot give the job its standard streams");
+    return true;
+}
+
+bool inside_bounding_set(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
+        if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
+            return fault_set(fault, errno, HOST_MEND, "cannot drop capability %lu for good", capability);
+    unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                         SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot lock the secure bits");
+    return true;
+}
+
+/* Raw system calls: libc's wrappers would want to tell other threads, of which there are none. */
+bool inside_identity(struct inside *inside, struct fault *fault)
+{
+    unsigned long id = inside->uid;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot become the job's user %lu", id);
+    umask(022);
+    return true;
+}
+
+bool inside_capabilities(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (kernel_drop_capabilities() < 0 || prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot drop the capabilities");
+    return true;
+}
+
+/* Not dumpable: the plugin has the same user id and must not reach PID 1's memory, which holds no filter's listener any
+ * more but the way to report. */
+bool inside_death_signal(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0, 0, 0) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot tie the job to the launcher's life");
+    return true;
+}
+
+bool inside_no_new_privileges(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot forbid new privileges");
+    return true;
+}
+
+/* A notified call that only a fatal signal can interrupt is counted once however many signals come (Linux 5.19). */
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+bool inside_filter(struct inside *inside, struct fault *fault)
+{
+    struct sock_fprog program = {.len = policy_program_len, .filter = (struct sock_filter *)policy_program};
+    unsigned flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    inside->listener = kernel_seccomp_filter(&program, flags | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+    if (inside->listener < 0 && errno == EINVAL)
+        inside->listener = kernel_seccomp_filter(&program, flags);
+    if (inside->listener < 0)
+        return fault_set(fault, errno, errno == EBUSY ? "start the launcher outside of a program that supervises its system calls" : HOST_MEND,
+                         "the kernel did not take the system call filter");
+    return true;
+}

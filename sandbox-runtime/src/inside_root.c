@@ -1,0 +1,252 @@
+#include "inside.h"
+
+#include "descriptor.h"
+#include "kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+/* The new root is first mounted here, over a directory that every host has. Only this child's mount namespace sees it. */
+#define STAGING "/proc"
+#define ROOT_MEND "run as root, or in a user namespace with CAP_SYS_ADMIN; see: launcher check-host"
+
+bool inside_private_mounts(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (kernel_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot make the mounts private");
+    return true;
+}
+
+/* From here on the working directory is the new root, and relative paths are the sandbox's. */
+bool inside_root(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (kernel_mount("sandbus", STAGING, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0 || chdir(STAGING) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot mount the new root");
+    return true;
+}
+
+/* Opens the longest part of the path that there is, and makes the rest below it. */
+int inside_make_point(const char *path, bool directory)
+{
+    int found = kernel_openat2(AT_FDCWD, path, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT);
+    if (found >= 0 || errno != ENOENT)
+        return found;
+    OWNED_FD int parent = open(".", O_PATH | O_CLOEXEC);
+    for (size_t end = 0; path[end];) {
+        char prefix[4096];
+        size_t start = end + (path[end] == '/');
+        end = start + strcspn(path + start, "/");
+        if (end >= sizeof prefix) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        snprintf(prefix, sizeof prefix, "%.*s", (int)end, path);
+        int next = kernel_openat2(AT_FDCWD, prefix, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT);
+        if (next < 0 && errno == ENOENT) {
+            int made = directory || path[end] ? mkdirat(parent, prefix + start, 0755)
+                                              : mknodat(parent, prefix + start, S_IFREG | 0444, 0);
+            next = made < 0 ? -1 : openat(parent, prefix + start, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        }
+        descriptor_close(&parent);
+        parent = next;
+        if (parent < 0)
+            return -1;
+    }
+    int result = parent;
+    parent = -1;
+    return result;
+}
+
+/* A copy of a piece of the host's mount tree, not attached anywhere, with the attributes set on all of it. */
+static int clone_tree(const char *source, uint64_t attributes, bool *directory)
+{
+    struct mount_attr set = {.attr_set = attributes};
+    struct stat status;
+    OWNED_FD int tree = kernel_open_tree(AT_FDCWD, source, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    if (tree < 0 || fstat(tree, &status) < 0 || kernel_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &set) < 0)
+        return -1;
+    *directory = S_ISDIR(status.st_mode);
+    int result = tree;
+    tree = -1;
+    return result;
+}
+
+bool inside_bind(const char *source, const char *path, struct fault *fault)
+{
+    bool directory = false;
+    OWNED_FD int tree = clone_tree(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &directory);
+    if (tree < 0)
+        return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
+    OWNED_FD int point = inside_make_point(path, directory);
+    if (point < 0)
+        return fault_set(fault, errno, "choose a place that exists or can be made", "cannot make /%s in the sandbox", path);
+    if (kernel_move_mount(tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+        return fault_set(fault, errno, "bind a directory on a directory and a file on a file", "cannot show %s at /%s", source, path);
+    return true;
+}
+
+/* On merged hosts /bin and the like are links into /usr, and become the same links inside. */
+bool inside_system_binds(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    static const char *const directories[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
+        char link[256];
+        ssize_t length = readlink(directories[i], link, sizeof link - 1);
+        if (length < 0 && errno == ENOENT)
+            continue;
+        if (length < 0) {
+            if (!inside_bind(directories[i], directories[i] + 1, fault))
+                return false;
+            continue;
+        }
+        link[length] = 0;
+        if (symlink(link, directories[i] + 1) < 0)
+            return fault_set(fault, errno, ROOT_MEND, "cannot make the link %s", directories[i]);
+    }
+    return true;
+}
+
+static bool make_node(const char *path, mode_t type, dev_t number, struct fault *fault)
+{
+    char name[256];
+    const char *slash = strrchr(path, '/');
+    snprintf(name, sizeof name, "dev%.*s", (int)(slash - path), path);
+    OWNED_FD int parent = inside_make_point(name, true);
+    if (parent < 0 || (mknodat(parent, slash + 1, type | 0666, number) < 0 && errno != EEXIST))
+        return fault_set(fault, errno, ROOT_MEND, "cannot make /dev%s", path);
+    return true;
+}
+
+/* The nodes that the job was granted. What they allow is the device controller's business, not the mode's, so that a
+ * refused open is counted. */
+static bool granted_devices(struct inside *inside, struct fault *fault)
+{
+    for (size_t i = 0; i < inside->spec->devices.count; i++) {
+        const char *path = inside->spec->devices.items[i].name;
+        struct stat status;
+        if (stat(path, &status) < 0)
+            return fault_set(fault, errno, "load the driver, or make the node (for nvidia-uvm: nvidia-modprobe -u), then run again",
+                             "there is no device %s", path);
+        if (!S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode))
+            return fault_set(fault, 0, "give a device node", "%s is no device", path);
+        if (!make_node(path + strlen("/dev"), status.st_mode & S_IFMT, status.st_rdev, fault))
+            return false;
+    }
+    return true;
+}
+
+bool inside_dev(struct inside *inside, struct fault *fault)
+{
+    static const struct {
+        const char *path;
+        unsigned minor;
+    } memory_nodes[] = {{"/null", 3}, {"/zero", 5}, {"/full", 7}, {"/random", 8}, {"/urandom", 9}};
+    static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},
+                                           {"/proc/self/fd/0", "dev/stdin"},
+                                           {"/proc/self/fd/1", "dev/stdout"},
+                                           {"/proc/self/fd/2", "dev/stderr"}};
+    if (mkdir("dev", 0755) < 0 || kernel_mount("sandbus", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k") < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot mount /dev");
+    for (size_t i = 0; i < sizeof memory_nodes / sizeof memory_nodes[0]; i++)
+        if (!make_node(memory_nodes[i].path, S_IFCHR, makedev(1, memory_nodes[i].minor), fault))
+            return false;
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
+        if (symlink(links[i][0], links[i][1]) < 0)
+            return fault_set(fault, errno, ROOT_MEND, "cannot make /%s", links[i][1]);
+    if (mkdir("dev/shm", 0755) < 0 || !make_node("/tty", S_IFCHR, makedev(5, 0), fault))
+        return fault_set(fault, errno, ROOT_MEND, "cannot make /dev/shm and /dev/tty");
+    return granted_devices(inside, fault);
+}
+
+/* Makes one directory of the job's tmpfs (mounted at tmp for now) and shows it at `path`. */
+static bool part_of_tmpfs(const char *part, mode_t mode, uid_t owner, const char *path)
+{
+    if (mkdir(part, mode) < 0 || chown(part, owner, owner) < 0)
+        return false;
+    OWNED_FD int tree = kernel_open_tree(AT_FDCWD, part, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return tree >= 0 && kernel_move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) == 0;
+}
+
+/* One file system of limited size is /tmp, /job and /dev/shm. It is mounted at /tmp, and its own part covers it last. */
+bool inside_job_tmpfs(struct inside *inside, struct fault *fault)
+{
+    uint64_t size = inside->spec->tmp_size_bytes;
+    char data[96];
+    snprintf(data, sizeof data, "mode=0755,size=%" PRIu64 ",nr_inodes=%" PRIu64, size, size / 4096 + 1024);
+    if (mkdir("tmp", 0755) < 0 || mkdir("job", 0755) < 0 ||
+        kernel_mount("sandbus", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, data) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot mount the job's file system");
+    if (!part_of_tmpfs("tmp/job", 0755, inside->uid, "job") || !part_of_tmpfs("tmp/shm", 01777, 0, "dev/shm") ||
+        !part_of_tmpfs("tmp/tmp", 01777, 0, "tmp") || mkdir("job/out", 0755) < 0 ||
+        chown("job/out", inside->uid, inside->uid) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot lay out /tmp, /job and /dev/shm");
+    if (inside->spec->collect_dir) {
+        inside->job_dir = open("job", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (inside->job_dir < 0)
+            return fault_set(fault, errno, ROOT_MEND, "cannot open /job");
+    }
+    return true;
+}
+
+/* What /proc tells about the host is covered: a directory by an empty one, a file by /dev/null. All of it is read-only. */
+bool inside_proc(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    static const char *const masked[] = {
+        "proc/acpi/", "proc/asound/", "proc/bus/", "proc/fs/", "proc/irq/", "proc/scsi/", "proc/kcore", "proc/keys", "proc/key-users",
+        "proc/kmsg", "proc/interrupts", "proc/latency_stats", "proc/sched_debug", "proc/sysrq-trigger", "proc/timer_list", "proc/timer_stats"};
+    if (mkdir("proc", 0755) < 0 || mkdir("mnt", 0555) < 0 ||
+        kernel_mount("proc", "proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return fault_set(fault, errno, "in a container: give it an unmasked /proc", "cannot mount /proc");
+    for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
+        bool directory = masked[i][strlen(masked[i]) - 1] == '/';
+        if (kernel_mount(directory ? "mnt" : "dev/null", masked[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+            return fault_set(fault, errno, ROOT_MEND, "cannot cover /%s", masked[i]);
+    }
+    return true;
+}
+
+bool inside_ro_binds(struct inside *inside, struct fault *fault)
+{
+    static const char *const own[] = {"/proc", "/dev", "/plugin", "/job", "/tmp"};
+    const struct spec_list *binds = &inside->spec->binds;
+    for (size_t i = 0; i < binds->count; i++) {
+        const char *path = binds->items[i].value;
+        for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
+            size_t length = strlen(own[k]);
+            bool below = strncmp(path, own[k], length) == 0 && path[length] == '/';
+            if (strcmp(path, own[k]) == 0 || (below && k < 3))
+                return fault_set(fault, 0, "choose another place, SRC:DST", "a bind at %s would cover the sandbox's own %s", path, own[k]);
+        }
+        if (!inside_bind(binds->items[i].name, path + 1, fault))
+            return false;
+    }
+    return true;
+}
+
+static bool make_read_only(const char *path)
+{
+    struct mount_attr set = {.attr_set = MOUNT_ATTR_RDONLY};
+    return kernel_mount_setattr(AT_FDCWD, path, 0, &set) == 0;
+}
+
+bool inside_pivot(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (!make_read_only("dev") || !make_read_only("."))
+        return fault_set(fault, errno, ROOT_MEND, "cannot make the new root read-only");
+    /* Old root and new root change places in one spot; what lies under it, the host's root, is then let go. */
+    if (kernel_pivot_root(".", ".") < 0 || kernel_umount(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return fault_set(fault, errno, "the host's root must be an ordinary mount, not an initramfs: see launcher check-host",
+                         "cannot change to the new root");
+    return true;
+}

@@ -1,0 +1,114 @@
+/*
+ * One job, from set-up to result, as a state machine on the supervisor's loop.
+ *
+ *   job.c         states and events
+ *   job_setup.c   the supervisor's ordered list of set-up steps; the child's own list is inside.c
+ *   result.c      the JSON record
+ *   outputs.c     collecting /job/out
+ *
+ *   SETTING_UP ──ready, go──▶ RUNNING ──any end──▶ ENDING ──init reaped──▶ CLEARING ──groups gone──▶ FINISHING ──▶ DONE
+ *        └────────────fault, time-out, cancel────────┘        the tree has been killed     outputs, last bytes
+ */
+#ifndef SANDBUS_JOB_H
+#define SANDBUS_JOB_H
+
+#include "cgroup.h"
+#include "fault.h"
+#include "inside.h"
+#include "json.h"
+#include "loop.h"
+#include "notify.h"
+#include "outcome.h"
+#include "report.h"
+#include "spec.h"
+#include "stream.h"
+
+/* What all jobs of one launcher process share. */
+struct supervisor {
+    struct loop loop;
+    struct cgroup_host cgroups;
+};
+
+/* Checks the host and opens what jobs need. */
+bool supervisor_open(struct supervisor *supervisor, struct fault *fault);
+void supervisor_close(struct supervisor *supervisor);
+
+enum job_state { JOB_SETTING_UP, JOB_RUNNING, JOB_ENDING, JOB_CLEARING, JOB_FINISHING, JOB_DONE };
+
+enum { JOB_SETUP_STEPS_MAX = 16 };
+
+struct job {
+    struct supervisor *supervisor;
+    struct job_spec *spec;
+    enum job_state state;
+
+    struct cgroup_job cgroup;
+    struct inside inside;
+    pid_t init;
+    struct watch process; /* pidfd of init */
+    struct watch report;
+    struct watch listener;
+    struct watch oom;
+    struct notify *notify;
+
+    struct input input;
+    struct output outputs[2]; /* standard output, standard error */
+    int pipe_in, pipe_out[2]; /* the launcher's ends, until the streams own them */
+
+    enum outcome outcome;
+    int wait_status; /* of the plugin */
+    bool plugin_ended;
+    struct fault fault;
+
+    uint64_t created_us, started_us, ended_us;
+    uint64_t wall_deadline_us, cpu_check_us, clear_retry_us;
+    struct cgroup_usage usage;
+    uint32_t setup_us[JOB_SETUP_STEPS_MAX];
+    uint32_t inside_us[REPORT_STEPS_MAX];
+
+    int collect_dir; /* where outputs go; -1: nowhere */
+    int job_dir; /* /job of the job, open, where outputs are collected */
+    struct watch collector; /* pipe from the collecting process */
+    pid_t collector_pid;
+    struct json_writer collected; /* members "files" and "skipped" */
+};
+
+struct setup_step {
+    const char *name;
+    bool (*run)(struct job *job, struct fault *fault);
+};
+extern const struct setup_step setup_steps[];
+extern const unsigned setup_step_count;
+/* Runs the list. False with job->fault set. */
+bool job_setup(struct job *job);
+
+/* Starts a job. Its input comes from stdin_fd (-1: none), its output goes to the sinks. A failure is an outcome like any
+ * other: run the loop until job->state is JOB_DONE. */
+void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd, struct sink *sinks[2]);
+/* Ends the job: kills the whole tree. The first reason given stays. */
+void job_end(struct job *job, enum outcome outcome);
+/* The user wants no more of it: ends the job, and gives up output that nobody takes. */
+void job_cancel(struct job *job);
+/* When job_tick wants to be called next, at the latest. */
+uint64_t job_next_deadline_us(const struct job *job);
+void job_tick(struct job *job, uint64_t now_us);
+/* Gives everything back. */
+void job_free(struct job *job);
+
+/* The events of the set-up's descriptors (job.c), for job_setup.c to attach. */
+void job_process_ready(struct watch *watch, uint32_t events);
+void job_report_ready(struct watch *watch, uint32_t events);
+void job_oom_ready(struct watch *watch, uint32_t events);
+
+/* Starts copying the regular files below /job/out in a process of its own (outputs.c). False with errno. */
+bool outputs_start(struct job *job);
+void outputs_kill(struct job *job);
+
+/* Writes the result object (result.c). */
+void result_write(const struct job *job, struct json_writer *json);
+/* The result of a job that never was: bad options, or a host that gives no sandbox. */
+void result_write_fault(const struct fault *fault, struct json_writer *json);
+/* What `launcher run` exits with. */
+int result_exit_code(const struct job *job);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * What the job's child tells the supervisor, packet by packet, through a socket that the plugin never gets: that the sandbox
+ * is ready (with descriptors), that a step failed, how the plugin ended. The supervisor answers READY with one byte: go.
+ */
+#ifndef SANDBUS_REPORT_H
+#define SANDBUS_REPORT_H
+
+#include "fault.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { REPORT_STEPS_MAX = 32, REPORT_DESCRIPTORS_MAX = 2 };
+
+enum report_kind {
+    REPORT_READY, /* step_us is filled; descriptors: the filter's listener, then /job where outputs are collected */
+    REPORT_FAULT, /* fault is filled */
+    REPORT_EXITED, /* status is the plugin's wait status */
+};
+
+struct report {
+    uint32_t kind;
+    int32_t status;
+    uint32_t step_us[REPORT_STEPS_MAX];
+    struct fault fault;
+};
+
+/* Sends a report with `count` descriptors. */
+bool report_send(int socket, const struct report *report, const int *descriptors, unsigned count);
+/* Receives one without waiting; descriptors that did not come are -1. Returns 1, 0 at the end of the stream, -1 with
+ * errno (EAGAIN: nothing there). */
+int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX]);
+
+bool report_send_go(int socket);
+/* Waits for the supervisor's go. False when it is gone. */
+bool report_await_go(int socket);
+
+#endif
