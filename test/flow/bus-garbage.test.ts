@@ -1,0 +1,90 @@
+/** What strangers put on the bus harms nobody: it becomes a dead letter or a clear error, and the next job runs. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { connect as natsConnect } from 'nats';
+import { uuidV7 } from '../../services/client/index.ts';
+import { encode } from '../../services/platform/codec.ts';
+import { Bus } from '../../services/platform/nats/bus.ts';
+import type { TestSystem } from '../with-system.ts';
+import { finished, startTestSystem, text } from '../with-system.ts';
+
+let system: TestSystem;
+let bus: Bus;
+before(async () => {
+  system = await startTestSystem();
+  bus = await Bus.connect({ url: system.url, name: 'stranger', credentials: null });
+});
+after(async () => {
+  await bus.close();
+  await system.stop();
+});
+
+async function nextJobRuns(): Promise<void> {
+  const result = finished(await system.run('next.sh', 'echo still here\n'));
+  assert.equal(text(result.stdout.inline), 'still here\n');
+}
+
+/** The reason of the dead letter that the ledger has for this job. */
+async function deadLetterReason(jobId: string): Promise<string> {
+  for await (const { record, event } of system.client.records({ jobId }))
+    if (record.kind === 'dead-lettered' && event?.name === 'JobDeadLettered') return event.value.reason;
+  return 'none';
+}
+
+const cancel = (jobId: string) =>
+  encode('JobCancelRequested', { tenant: 'acme', jobId, requestedAt: 1, requestedBy: 'x', reason: '' });
+
+const garbage: [what: string, reason: string, bytes: (jobId: string) => Uint8Array][] = [
+  ['no bytes at all', 'UNDECODABLE', () => new Uint8Array()],
+  ['text', 'UNDECODABLE', () => Buffer.from('{"plugin":"x"}')],
+  ['an unknown schema', 'UNKNOWN_SCHEMA', () => Buffer.from(`c301${'ab'.repeat(8)}00`, 'hex')],
+  ['another event', 'WRONG_EVENT', cancel],
+  ['800 KiB of 0x7f', 'UNDECODABLE', () => Buffer.alloc(800 * 1024, 0x7f)],
+];
+for (const [what, reason, bytes] of garbage)
+  test(`${what} on job.submitted: ${reason}, and the next job runs`, async () => {
+    const jobId = uuidV7();
+    await bus.publish(`job.submitted.acme.${jobId}`, bytes(jobId));
+    assert.equal(await deadLetterReason(jobId), reason);
+    await nextJobRuns();
+  });
+
+test('subjects with wrong tokens are dead letters, and the next job runs', async () => {
+  for (const subject of ['job.submitted.acme.not-a-uuid', 'job.submitted.ACME.x.y.z', 'job.submitted.x'])
+    await bus.publish(subject, cancel(uuidV7()));
+  await nextJobRuns();
+});
+
+test('a second submission of a job id is a dead letter; the first runs once', async () => {
+  const bytes = Buffer.from('echo once\n');
+  const request = { plugin: { name: 'once.sh', bytes }, envelope: system.sign('once.sh', bytes), jobId: uuidV7() };
+  await system.client.submit(request);
+  // Another submission of the same id, not a repetition of the same message.
+  const stored = await bus.nextMessage('SUBMISSIONS', 1, `job.submitted.acme.${request.jobId}`);
+  if (stored !== null) await bus.publish(stored.subject, stored.data, { id: 'another' });
+  else await bus.publish(`job.submitted.acme.${request.jobId}`, cancel(request.jobId));
+  const result = finished(await system.client.wait(request.jobId));
+  assert.equal(text(result.stdout.inline), 'once\n');
+  assert.match(await deadLetterReason(request.jobId), /DUPLICATE_JOB|WRONG_EVENT/);
+  const kinds: string[] = [];
+  for await (const { record } of system.client.records({ jobId: request.jobId, follow: false })) kinds.push(record.kind);
+  assert.equal(kinds.filter((kind) => kind === 'started').length, 1);
+  assert.equal(kinds.filter((kind) => kind === 'finished').length, 1);
+});
+
+test('2 MiB in one message: our client says so before sending; the server drops a stranger, services stay up', async () => {
+  const subject = `job.submitted.acme.${uuidV7()}`;
+  await assert.rejects(bus.publish(subject, Buffer.alloc(2 << 20)), { code: 'TOO_LARGE' });
+  const stranger = await natsConnect({ servers: system.url, reconnect: false });
+  const gone = stranger.closed();
+  assert.throws(() => stranger.publish(subject, Buffer.alloc(2 << 20)), /MAX_PAYLOAD/);
+  await stranger.close();
+  await gone;
+  await nextJobRuns();
+});
+
+test('a cancel of a job that never was becomes a dead letter', async () => {
+  const jobId = uuidV7();
+  await bus.publish(`job.cancel-requested.acme.${jobId}`, cancel(jobId));
+  await nextJobRuns();
+});

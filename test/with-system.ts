@@ -1,0 +1,120 @@
+/** The whole system for one test file: nats-server, four services, a trusted key, a policy. Leaves nothing behind. */
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { defaultPolicy } from '../services/cli/default-policy.ts';
+import type { System } from '../services/cli/system.ts';
+import { startAll } from '../services/cli/system.ts';
+import type { JobFinished, JobResult, SandbusClient, SubmitRequest } from '../services/client/index.ts';
+import { connect } from '../services/client/index.ts';
+import type { PluginStatement, SigningKey, TrustStoreContent } from '../services/trust/index.ts';
+import {
+  emptyTrustStore,
+  encodePolicy,
+  encodeTrustStore,
+  formatInstant,
+  generateKey,
+  publicKeyToPem,
+  runtimeOfFileName,
+  STATEMENT_PAYLOAD_TYPE,
+  signEnvelope,
+  statementFor,
+  withKey,
+} from '../services/trust/index.ts';
+
+const dayMs = 86_400_000;
+const mebibyte = 1024 * 1024;
+
+export interface TestSystem {
+  readonly url: string;
+  readonly stateDir: string;
+  readonly system: System;
+  readonly client: SandbusClient;
+  readonly key: SigningKey;
+  /** An envelope over `bytes` under `name`, by the trusted key unless another is given. */
+  sign(name: string, bytes: Uint8Array, changes?: Partial<PluginStatement>, key?: SigningKey): Uint8Array;
+  /** Signs and submits, waits for the end. */
+  run(name: string, source: string | Uint8Array, request?: Partial<SubmitRequest>): Promise<JobResult>;
+  stop(): Promise<void>;
+}
+
+export async function startTestSystem(environment: Record<string, string> = {}): Promise<TestSystem> {
+  const stateDir = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
+  const key = generateKey();
+  await mkdir(stateDir, { recursive: true });
+  await writeFile(join(stateDir, 'trust.json'), value(encodeTrustStore(trustStoreFor(key))));
+  await writeFile(join(stateDir, 'policy.json'), value(encodePolicy(defaultPolicy)));
+  const system = await startAll({ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment });
+  const client = await connect({ url: system.url, tenant: 'acme' });
+  const sign: TestSystem['sign'] = (name, bytes, changes = {}, by = key) =>
+    signEnvelope(STATEMENT_PAYLOAD_TYPE, value(statementFor({ ...statement(name, bytes), ...changes })), [by]);
+  return {
+    url: system.url,
+    stateDir,
+    system,
+    client,
+    key,
+    sign,
+    run: async (name, source, request = {}) => {
+      const bytes = Buffer.from(source);
+      const { jobId } = await client.submit({ plugin: { name, bytes }, envelope: sign(name, bytes), ...request });
+      return client.wait(jobId);
+    },
+    stop: async () => {
+      await client.close();
+      await system.stop();
+      await rm(stateDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The result as a finished job; fails with what it is instead. */
+export function finished(result: JobResult): JobFinished {
+  if (result.kind !== 'finished') throw new Error(`not finished: ${JSON.stringify(result)}`);
+  return result.event;
+}
+
+export const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
+
+/** Processes whose command line or parent chain belongs to `needle`, for tests that must leave none. */
+export async function processesWith(needle: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (command.includes(needle)) found.push(`${pid} ${command.replaceAll('\0', ' ')}`);
+  }
+  return found;
+}
+
+function trustStoreFor(key: SigningKey): TrustStoreContent {
+  return withKey(emptyTrustStore(Date.now() + dayMs), {
+    publicKey: publicKeyToPem(key.publicKey),
+    owner: 'tester',
+    scope: { plugins: ['*'], tenants: ['*'], gpu: true, network: true },
+    notBefore: formatInstant(Date.now() - dayMs),
+    expires: formatInstant(Date.now() + dayMs),
+  });
+}
+
+function statement(name: string, bytes: Uint8Array): PluginStatement {
+  const runtime = runtimeOfFileName(basename(name));
+  return {
+    fileName: name,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    name: name.replace(/\..*$/, ''),
+    version: '1.0.0',
+    runtime,
+    architecture: runtime === 'native' ? (process.arch === 'arm64' ? 'aarch64' : 'x86_64') : null,
+    requiresGpu: false,
+    network: 'none',
+    limits: { memoryBytes: 512 * mebibyte, cpuMillis: 2000, wallMs: 120_000, processes: 256 },
+    notBeforeMs: Date.now() - dayMs,
+    expiresMs: Date.now() + dayMs,
+  };
+}
+
+function value<T>(checked: { ok: true; value: T } | { ok: false; detail: string }): T {
+  if (!checked.ok) throw new Error(checked.detail);
+  return checked.value;
+}
