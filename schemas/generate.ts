@@ -59,7 +59,8 @@ class TypeTable {
     const name = schema.name ?? '';
     const text = schema.type === 'enum' ? enumText(schema) : this.recordText(schema);
     const known = this.declarations.get(name);
-    if (known !== undefined && known !== text) throw new Error(`${name} is not the same type in every .avsc file`);
+    if (known !== undefined && known !== text)
+      throw new Error(`${name} is not the same type in every .avsc file`);
     this.declarations.set(name, text);
     return name;
   }
@@ -86,13 +87,17 @@ function doc(text: string | undefined, indent: string): string {
 
 function generate(): string {
   const table = new TypeTable();
-  const files = readdirSync(here).filter((f) => f.endsWith('.avsc')).sort();
+  const files = readdirSync(here)
+    .filter((f) => f.endsWith('.avsc'))
+    .sort();
   const names = files.map((file) => {
     const schema = JSON.parse(readFileSync(join(here, file), 'utf8')) as Complex;
-    if (`${schema.name}.avsc` !== file) throw new Error(`${file} declares ${schema.name}: file and type names must agree`);
+    if (`${schema.name}.avsc` !== file)
+      throw new Error(`${file} declares ${schema.name}: file and type names must agree`);
     return table.reference(schema);
   });
-  const header = '// Generated from schemas/*.avsc by `npm run generate`. Do not edit.\n\n/** Microseconds since 1970-01-01T00:00:00Z (Avro timestamp-micros). */\nexport type Micros = number;';
+  const header =
+    '// Generated from schemas/*.avsc by `npm run generate`. Do not edit.\n\n/** Microseconds since 1970-01-01T00:00:00Z (Avro timestamp-micros). */\nexport type Micros = number;';
   const byName = `/** Every event and page by its name. */\nexport interface Events {\n${names.map((n) => `  readonly ${n}: ${n};`).join('\n')}\n}`;
   const list = `export const eventNames = [\n${names.map((n) => `  '${n}',`).join('\n')}\n] as const;`;
   return `${[header, ...table.declarations.values(), byName, list].join('\n\n')}\n\nexport type EventName = keyof Events;\n`;
@@ -101,7 +106,9 @@ function generate(): string {
 const text = generate();
 if (process.argv.includes('--check')) {
   if (readFileSync(target, 'utf8') !== text) {
-    console.error('schemas/generated/events.ts is not what schemas/*.avsc say: run `npm run generate` and commit it');
+    console.error(
+      'schemas/generated/events.ts is not what schemas/*.avsc say: run `npm run generate` and commit it',
+    );
     process.exit(1);
   }
 } else {

@@ -5,7 +5,10 @@ import { join, relative, resolve } from 'node:path';
 import { describe, test } from 'node:test';
 
 const root = join(import.meta.dirname, '..');
-const sources = listSources(join(root, 'services')).map((file) => ({ file: relative(root, file), ...readSource(file) }));
+const sources = listSources(join(root, 'services')).map((file) => ({
+  file: relative(root, file),
+  ...readSource(file),
+}));
 
 /** Folder under services/ → the folders that it may import from. Its own is always allowed. */
 const allowed: Record<string, readonly string[]> = {
@@ -45,12 +48,14 @@ describe('imports', () => {
 });
 
 describe('process.env is read in config files only', () => {
-  for (const { file, text } of sources.filter(({ text }) => /process\s*\.\s*env\b|process\[['"]env/.test(text)))
+  for (const { file } of sources.filter(({ text }) => /process\s*\.\s*env\b|process\[['"]env/.test(text)))
     test(file, () => assert.match(file, /(^|\/)config\.ts$|\.test\.ts$/, 'read it in a config.ts'));
 });
 
 describe('trust is pure', () => {
-  for (const { file, imports } of sources.filter(({ file }) => /^services\/trust\//.test(file) && !/test/.test(file)))
+  for (const { file, imports } of sources.filter(
+    ({ file }) => /^services\/trust\//.test(file) && !/test/.test(file),
+  ))
     test(file, () => {
       for (const specifier of imports.filter((s) => !s.startsWith('.')))
         assert.match(specifier, /^(node:crypto|node:buffer|zod|@noble\/ed25519)$/);
@@ -63,7 +68,9 @@ function folderFault(file: string, specifier: string): string | null {
   if (from === to || to === 'schemas') return null;
   if (from === 'cli') {
     const services = ['verifier', 'router', 'executor', 'audit'];
-    return services.includes(to) && !cliMayStart.test(file) ? `only services/cli/service.ts starts ${to}` : null;
+    return services.includes(to) && !cliMayStart.test(file)
+      ? `only services/cli/service.ts starts ${to}`
+      : null;
   }
   return allowed[from]?.includes(to) ? null : `${from} must not know ${to}`;
 }
@@ -87,6 +94,8 @@ function listSources(folder: string): string[] {
 
 function readSource(file: string): { text: string; imports: string[] } {
   const text = readFileSync(file, 'utf8');
-  const imports = [...text.matchAll(/(?:\bfrom\s+|\bimport\s*\(\s*|\bimport\s+)'([^']+)'/g)].map((match) => match[1] ?? '');
+  const imports = [...text.matchAll(/(?:\bfrom\s+|\bimport\s*\(\s*|\bimport\s+)'([^']+)'/g)].map(
+    (match) => match[1] ?? '',
+  );
   return { text: text.replace(/\/\/.*|\/\*[\s\S]*?\*\//g, ''), imports };
 }

@@ -28,7 +28,11 @@ export async function startTestNats(options: { sizeFactor?: number } = {}): Prom
 }
 
 /** Resolves when `check` is true; fails after `limitMs` with `what`. For things that another process does. */
-export async function eventually(what: string, check: () => Promise<boolean> | boolean, limitMs = 10_000): Promise<void> {
+export async function eventually(
+  what: string,
+  check: () => Promise<boolean> | boolean,
+  limitMs = 10_000,
+): Promise<void> {
   const giveUpAt = performance.now() + limitMs;
   while (!(await check())) {
     if (performance.now() > giveUpAt) throw new Error(`not within ${limitMs} ms: ${what}`);

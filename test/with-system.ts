@@ -48,7 +48,9 @@ export async function startTestSystem(environment: Record<string, string> = {}):
   const system = await startAll({ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment });
   const client = await connect({ url: system.url, tenant: 'acme' });
   const sign: TestSystem['sign'] = (name, bytes, changes = {}, by = key) =>
-    signEnvelope(STATEMENT_PAYLOAD_TYPE, value(statementFor({ ...statement(name, bytes), ...changes })), [by]);
+    signEnvelope(STATEMENT_PAYLOAD_TYPE, value(statementFor({ ...statement(name, bytes), ...changes })), [
+      by,
+    ]);
   return {
     url: system.url,
     stateDir,
@@ -58,7 +60,11 @@ export async function startTestSystem(environment: Record<string, string> = {}):
     sign,
     run: async (name, source, request = {}) => {
       const bytes = Buffer.from(source);
-      const { jobId } = await client.submit({ plugin: { name, bytes }, envelope: sign(name, bytes), ...request });
+      const { jobId } = await client.submit({
+        plugin: { name, bytes },
+        envelope: sign(name, bytes),
+        ...request,
+      });
       return client.wait(jobId);
     },
     stop: async () => {

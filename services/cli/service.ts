@@ -20,7 +20,8 @@ export function registerService(program: Command): void {
     .addHelpText('after', '\nExample:\n  SANDBUS_NATS_URL=nats://nats:4222 sandbus service executor')
     .action(async (name: string) => {
       const known = serviceNames.find((service) => service === name);
-      if (known === undefined) throw new UsageError(`no service ${name}; there are ${serviceNames.join(', ')}`);
+      if (known === undefined)
+        throw new UsageError(`no service ${name}; there are ${serviceNames.join(', ')}`);
       const { start } = await starts[known]();
       process.exitCode = await runService(known, start);
     });

@@ -69,7 +69,9 @@ export async function startAll(options: SystemOptions): Promise<System> {
     url: nats.url,
     natsPid: nats.pid,
     pidOf: (name) => services.find((service) => service.name === name)?.pid ?? 0,
-    failed: nats.exited.then((exit) => `nats-server ended (${describe(exit)}): see its log in ${options.stateDir}/nats`),
+    failed: nats.exited.then(
+      (exit) => `nats-server ended (${describe(exit)}): see its log in ${options.stateDir}/nats`,
+    ),
     stop,
   };
 }
@@ -124,7 +126,9 @@ class ManagedService {
 
   async #ready(child: Child): Promise<void> {
     const lines = createInterface({ input: child.stdout ?? createReadStream('/dev/null') });
-    const said = new Promise<true>((resolve) => lines.on('line', (line) => line.includes('"ready"') && resolve(true)));
+    const said = new Promise<true>((resolve) =>
+      lines.on('line', (line) => line.includes('"ready"') && resolve(true)),
+    );
     const timer = setTimeout(() => child.kill('SIGKILL'), readyDeadlineMs);
     const ended = await Promise.race([said, child.exited]).finally(() => clearTimeout(timer));
     if (ended === true) return;
@@ -167,7 +171,8 @@ async function lockState(stateDir: string): Promise<{ release: () => Promise<voi
       return { release: () => rm(file, { force: true }) };
     } catch {
       const pid = Number((await readFile(file, 'utf8').catch(() => '')).trim());
-      if (pid > 0 && isAlive(pid)) throw new UsageError(`${stateDir} is in use by \`sandbus up\` with process id ${pid}`, 1);
+      if (pid > 0 && isAlive(pid))
+        throw new UsageError(`${stateDir} is in use by \`sandbus up\` with process id ${pid}`, 1);
       await rm(file, { force: true });
     }
   }

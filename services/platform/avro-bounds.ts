@@ -37,7 +37,10 @@ class Walk {
   }
 
   fail(path: string, what: string): never {
-    throw new PoisonError('UNDECODABLE', `Avro body at ${path || 'its root'}, byte ${this.position}: ${what}`);
+    throw new PoisonError(
+      'UNDECODABLE',
+      `Avro body at ${path || 'its root'}, byte ${this.position}: ${what}`,
+    );
   }
 
   value(schema: AvroSchema, path: string, depth: number): void {
@@ -65,14 +68,16 @@ class Walk {
         return;
       }
       case 'array':
-        return this.#blocks(path, () => this.value(schema.items ?? 'null', `${path}[]`, depth + 1));
+        this.#blocks(path, () => this.value(schema.items ?? 'null', `${path}[]`, depth + 1));
+        return;
       case 'map':
-        return this.#blocks(path, () => {
+        this.#blocks(path, () => {
           this.#key(path);
           this.value(schema.values ?? 'null', `${path}{}`, depth + 1);
         });
+        return;
       default:
-        return this.value(schema.type, path, depth + 1);
+        this.value(schema.type, path, depth + 1);
     }
   }
 

@@ -26,7 +26,9 @@ describe('fingerprints', () => {
     },
   ];
   const shared = join(import.meta.dirname, '../../../shared/vectors/avro-fingerprints.json');
-  const vectors = existsSync(shared) ? [...own, ...(JSON.parse(readFileSync(shared, 'utf8')) as typeof own)] : own;
+  const vectors = existsSync(shared)
+    ? [...own, ...(JSON.parse(readFileSync(shared, 'utf8')) as typeof own)]
+    : own;
   for (const { schema, canonical, fingerprint } of vectors)
     test(`CRC-64-AVRO of ${schema.slice(0, 60)}`, () => {
       assert.equal(canonicalForm(JSON.parse(schema)), canonical);
@@ -42,13 +44,23 @@ describe('single-object encoding', () => {
   });
 
   test('the schema of each file has its own fingerprint', () => {
-    const files = readdirSync(join(import.meta.dirname, '../../schemas')).filter((file) => file.endsWith('.avsc'));
-    assert.deepEqual(allSchemas().map((schema) => `${schema.name}.avsc`).sort(), files.sort());
+    const files = readdirSync(join(import.meta.dirname, '../../schemas')).filter((file) =>
+      file.endsWith('.avsc'),
+    );
+    assert.deepEqual(
+      allSchemas()
+        .map((schema) => `${schema.name}.avsc`)
+        .sort(),
+      files.sort(),
+    );
     assert.equal(new Set(allSchemas().map((schema) => schema.key)).size, files.length);
   });
 
   test('a value that does not fit is a bug, named by its path', () => {
-    assert.throws(() => encode('JobCancelRequested', { ...cancel, requestedAt: 'soon' as never }), /requestedAt is soon/);
+    assert.throws(
+      () => encode('JobCancelRequested', { ...cancel, requestedAt: 'soon' as never }),
+      /requestedAt is soon/,
+    );
     assert.throws(() => encode('JobCancelRequested', { ...cancel, requestedAt: 2 ** 53 }), /requestedAt/);
   });
 });
@@ -57,7 +69,10 @@ describe('bytes of strangers are poison, never a wrong value, never a hang', () 
   const good = encode('JobCancelRequested', cancel);
   const header = good.subarray(0, 10);
   const submitted = allSchemas().find((schema) => schema.name === 'JobSubmitted');
-  const submittedHeader = Buffer.concat([Buffer.from([0xc3, 0x01]), Buffer.from(submitted?.key ?? '', 'hex')]);
+  const submittedHeader = Buffer.concat([
+    Buffer.from([0xc3, 0x01]),
+    Buffer.from(submitted?.key ?? '', 'hex'),
+  ]);
   const cases: [string, Uint8Array, string][] = [
     ['nothing', new Uint8Array(), 'UNDECODABLE'],
     ['text', Buffer.from('{"jobId": 1}'), 'UNDECODABLE'],
@@ -65,11 +80,19 @@ describe('bytes of strangers are poison, never a wrong value, never a hang', () 
     ['only a header', header, 'UNDECODABLE'],
     ['a body that was cut', good.subarray(0, good.length - 1), 'UNDECODABLE'],
     ['a byte too many', Buffer.concat([good, Buffer.from([0])]), 'UNDECODABLE'],
-    ['a string longer than the message', Buffer.concat([header, Buffer.from([0xfe, 0xff, 0xff, 0x7f])]), 'UNDECODABLE'],
+    [
+      'a string longer than the message',
+      Buffer.concat([header, Buffer.from([0xfe, 0xff, 0xff, 0x7f])]),
+      'UNDECODABLE',
+    ],
     ['a negative length', Buffer.concat([header, Buffer.from([0x01])]), 'UNDECODABLE'],
     ['a number that never ends', Buffer.concat([header, Buffer.alloc(32, 0xff)]), 'UNDECODABLE'],
     ['a string that is not UTF-8', Buffer.concat([header, Buffer.from([4, 0xff, 0xfe])]), 'UNDECODABLE'],
-    ['garbage under a good header', Buffer.concat([submittedHeader, Buffer.alloc(4096, 0x7f)]), 'UNDECODABLE'],
+    [
+      'garbage under a good header',
+      Buffer.concat([submittedHeader, Buffer.alloc(4096, 0x7f)]),
+      'UNDECODABLE',
+    ],
     ['more than is allowed', Buffer.alloc((1 << 20) + 1), 'TOO_LARGE'],
   ];
   for (const [what, bytes, code] of cases)

@@ -69,9 +69,13 @@ export function encode<N extends EventName>(name: N, value: Events[N]): Uint8Arr
 
 /** Decodes an event of any known schema. Throws PoisonError UNKNOWN_SCHEMA, UNDECODABLE or TOO_LARGE. */
 export function decode(bytes: Uint8Array, maxBytes = 1 << 20): AnyEvent {
-  if (bytes.length > maxBytes) throw new PoisonError('TOO_LARGE', `${bytes.length} bytes, at most ${maxBytes}`);
+  if (bytes.length > maxBytes)
+    throw new PoisonError('TOO_LARGE', `${bytes.length} bytes, at most ${maxBytes}`);
   if (bytes.length < headerLength || bytes[0] !== 0xc3 || bytes[1] !== 0x01)
-    throw new PoisonError('UNDECODABLE', 'not Avro single-object encoding (it starts with C3 01 and a fingerprint)');
+    throw new PoisonError(
+      'UNDECODABLE',
+      'not Avro single-object encoding (it starts with C3 01 and a fingerprint)',
+    );
   const key = Buffer.from(bytes.subarray(2, headerLength)).toString('hex');
   const codec = byKey.get(key);
   if (codec === undefined) throw new PoisonError('UNKNOWN_SCHEMA', `no schema has the fingerprint ${key}`);

@@ -13,7 +13,8 @@ const root = join(import.meta.dirname, '../..');
 export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_NATS_URL: 'NATS server, nats://127.0.0.1:4222 unless set',
   SANDBUS_NATS_CREDS: 'credentials file for NATS; none unless set',
-  SANDBUS_STATE_DIR: 'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
+  SANDBUS_STATE_DIR:
+    'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
   SANDBUS_TRUST_STORE: 'trust store file, <state>/trust.json unless set',
   SANDBUS_POLICY: 'policy file of the operator, <state>/policy.json unless set',
   SANDBUS_TENANT: 'tenant of the command line, `default` unless set',
@@ -22,7 +23,8 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_REPLICAS: 'replicas of each stream, 1 unless set',
   SANDBUS_SIZE_FACTOR: 'multiplies the size limit of each stream, 1 unless set',
   SANDBUS_SLOTS: 'jobs that an executor runs at one time, the number of cores unless set',
-  SANDBUS_MEMORY_BUDGET: 'memory that an executor gives to its jobs together, bytes; 3/4 of the machine unless set',
+  SANDBUS_MEMORY_BUDGET:
+    'memory that an executor gives to its jobs together, bytes; 3/4 of the machine unless set',
   SANDBUS_EXECUTOR_ID: 'name of this executor, <host>-<pid> unless set',
   SANDBUS_LEASE_MS: 'a job is lost when its executor says nothing for this long, 15000 unless set',
   SANDBUS_GRACE_MS: 'how long a stopping executor lets its jobs run on, 10000 unless set',
@@ -37,7 +39,10 @@ export const knownVariables: Readonly<Record<string, string>> = {
 
 /** Variables that each service has in common. Services extend this with their own. */
 export const commonShape = {
-  SANDBUS_NATS_URL: z.string().regex(/^(nats|tls):\/\/[^\s]+$/, 'must look like nats://host:port').default('nats://127.0.0.1:4222'),
+  SANDBUS_NATS_URL: z
+    .string()
+    .regex(/^(nats|tls):\/\/[^\s]+$/, 'must look like nats://host:port')
+    .default('nats://127.0.0.1:4222'),
   SANDBUS_NATS_CREDS: z.string().min(1).nullable().default(null),
   SANDBUS_STATE_DIR: z.string().min(1).default(join(homedir(), '.local/state/sandbus')),
   SANDBUS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
@@ -47,9 +52,14 @@ export const commonShape = {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Parses, or throws one UsageError that names every fault. The result is frozen. */
-export function loadConfig<S extends z.ZodRawShape>(shape: S, environment: Environment = process.env): Readonly<z.infer<z.ZodObject<S>>> {
+export function loadConfig<S extends z.ZodRawShape>(
+  shape: S,
+  environment: Environment = process.env,
+): Readonly<z.infer<z.ZodObject<S>>> {
   const faults = unknownVariables(environment);
-  const present = Object.entries(environment).filter(([key, value]) => key in shape && value !== undefined && value !== '');
+  const present = Object.entries(environment).filter(
+    ([key, value]) => key in shape && value !== undefined && value !== '',
+  );
   const result = z.object(shape).safeParse(Object.fromEntries(present));
   for (const issue of result.error?.issues ?? []) faults.push(`${issue.path.join('.')}: ${issue.message}`);
   if (faults.length > 0 || !result.success)
@@ -65,17 +75,29 @@ function unknownVariables(environment: Environment): string[] {
 
 /** A whole number of at least `least`, written in digits. */
 export function wholeNumber(least: number) {
-  return z.string().regex(/^\d+$/, 'must be a whole number').transform(Number).refine((n) => n >= least, `must be at least ${least}`);
+  return z
+    .string()
+    .regex(/^\d+$/, 'must be a whole number')
+    .transform(Number)
+    .refine((n) => n >= least, `must be at least ${least}`);
 }
 
-export const positiveNumber = z.string().transform(Number).refine((n) => n > 0 && Number.isFinite(n), 'must be a number above 0');
+export const positiveNumber = z
+  .string()
+  .transform(Number)
+  .refine((n) => n > 0 && Number.isFinite(n), 'must be a number above 0');
 
 const passedOn = /^(SANDBUS_|OTEL_|LC_)|^(PATH|HOME|LANG|TZ|TMPDIR)$/;
 
 /** What a service that we start gets to see of our environment, with `overrides` on top. */
-export function serviceEnvironment(overrides: Environment, environment: Environment = process.env): Record<string, string> {
+export function serviceEnvironment(
+  overrides: Environment,
+  environment: Environment = process.env,
+): Record<string, string> {
   const merged = Object.entries({ ...environment, ...overrides });
-  return Object.fromEntries(merged.flatMap(([key, value]) => (value !== undefined && passedOn.test(key) ? [[key, value]] : [])));
+  return Object.fromEntries(
+    merged.flatMap(([key, value]) => (value !== undefined && passedOn.test(key) ? [[key, value]] : [])),
+  );
 }
 
 /** Files and programs that belong to this installation. */

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { TestNats } from '../../test/with-nats.ts';
 import { eventually, startTestNats } from '../../test/with-nats.ts';
+import { decodeAs } from './codec.ts';
 import type { Loop } from './consume.ts';
 import { consume } from './consume.ts';
 import { deadLetterTo } from './dead-letter.ts';
-import { decodeAs } from './codec.ts';
 import { OperationalError, PoisonError } from './errors.ts';
 import { createLogger } from './log.ts';
 import type { Delivery } from './nats/bus.ts';
@@ -22,7 +22,15 @@ const log = createLogger('test', 'fatal');
 
 function start(handler: (delivery: Delivery) => Promise<void>, maxDeliveries = 20, slots = 4): Loop {
   const deadLetter = deadLetterTo(nats.bus, 'router', () => 1000);
-  return consume({ bus: nats.bus, consumer: consumers.router, slots, handler, maxDeliveries, deadLetter, log });
+  return consume({
+    bus: nats.bus,
+    consumer: consumers.router,
+    slots,
+    handler,
+    maxDeliveries,
+    deadLetter,
+    log,
+  });
 }
 
 async function publish(text: string): Promise<number> {
@@ -72,7 +80,12 @@ test('poison is kept whole as a dead letter, and never delivered again', async (
   const letter = await lastDeadLetter();
   assert.equal(times, 1);
   assert.deepEqual(
-    { service: letter.service, reason: letter.reason, detail: letter.detail, sequence: letter.streamSequence },
+    {
+      service: letter.service,
+      reason: letter.reason,
+      detail: letter.detail,
+      sequence: letter.streamSequence,
+    },
     { service: 'router', reason: 'UNDECODABLE', detail: 'not an event', sequence },
   );
   assert.equal(Buffer.from(letter.payload).toString(), '\0garbage');

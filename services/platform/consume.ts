@@ -78,7 +78,10 @@ class ConsumeLoop implements Loop {
       } catch (error) {
         // The consumer may have been deleted or the server be away: bind again, for as long as it takes.
         consumer = null;
-        this.#options.log.warn({ consumer: this.#options.consumer.durable, error: messageOf(error) }, 'pull failed');
+        this.#options.log.warn(
+          { consumer: this.#options.consumer.durable, error: messageOf(error) },
+          'pull failed',
+        );
         await this.#pause(retryPullMs);
       }
     }
@@ -125,7 +128,10 @@ export async function settle(options: SettleOptions, delivery: Delivery): Promis
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     const delayMs = Math.min(longestRetryMs, error.retryMs * 2 ** Math.min(10, delivery.deliveryCount - 1));
-    options.log.warn({ subject: delivery.subject, code: error.code, error: error.message, delayMs }, 'will retry');
+    options.log.warn(
+      { subject: delivery.subject, code: error.code, error: error.message, delayMs },
+      'will retry',
+    );
     delivery.settle.retry(delayMs);
   } finally {
     clearInterval(alive);
@@ -134,7 +140,12 @@ export async function settle(options: SettleOptions, delivery: Delivery): Promis
 
 async function attempt(options: SettleOptions, delivery: Delivery): Promise<void> {
   if (delivery.deliveryCount > options.maxDeliveries)
-    return bury(options, delivery, 'DELIVERIES_EXHAUSTED', `handled ${options.maxDeliveries} times without an end`);
+    return bury(
+      options,
+      delivery,
+      'DELIVERIES_EXHAUSTED',
+      `handled ${options.maxDeliveries} times without an end`,
+    );
   try {
     await options.handler(delivery);
   } catch (error) {
@@ -144,7 +155,12 @@ async function attempt(options: SettleOptions, delivery: Delivery): Promise<void
   await ack(options, delivery);
 }
 
-async function bury(options: SettleOptions, delivery: Delivery, reason: string, detail: string): Promise<void> {
+async function bury(
+  options: SettleOptions,
+  delivery: Delivery,
+  reason: string,
+  detail: string,
+): Promise<void> {
   options.log.error({ subject: delivery.subject, reason, detail }, 'dead letter');
   await options.deadLetter(delivery, reason, detail);
   delivery.settle.terminate();

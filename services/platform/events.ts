@@ -42,7 +42,10 @@ export function causeOf(headers: Headers): Cause | null {
 }
 
 /** A delivery as a cause of later events. */
-export const asCause = (message: StreamMessage): Cause => ({ stream: message.stream, sequence: message.sequence });
+export const asCause = (message: StreamMessage): Cause => ({
+  stream: message.stream,
+  sequence: message.sequence,
+});
 
 /**
  * Decodes a delivery as `name` and checks that its subject names the same job as its body. Throws PoisonError:
@@ -57,6 +60,9 @@ export function readJobEvent<N extends EventName>(name: N, delivery: Delivery): 
       `${delivery.subject} needs a tenant (a-z 0-9 _ -, at most 63) and a job id (UUIDv7, lower case)`,
     );
   if (subject.tenant !== event.tenant || subject.jobId !== event.jobId)
-    throw new PoisonError('SUBJECT_MISMATCH', `${delivery.subject} carries an event of ${event.tenant}.${event.jobId}`);
+    throw new PoisonError(
+      'SUBJECT_MISMATCH',
+      `${delivery.subject} carries an event of ${event.tenant}.${event.jobId}`,
+    );
   return event;
 }

@@ -17,7 +17,10 @@ after(() => nats.stop());
 let count = 0;
 function newEntry(): JobEntry {
   const jobId = `019d0000-0000-7000-8000-${String(++count).padStart(12, '0')}`;
-  return openEntry({ tenant: 'acme', jobId }, { submissionSequence: 1, traceparent: null, deadline: 9, maxAttempts: 1 });
+  return openEntry(
+    { tenant: 'acme', jobId },
+    { submissionSequence: 1, traceparent: null, deadline: 9, maxAttempts: 1 },
+  );
 }
 
 function cancelled(entry: JobEntry, by: string) {
@@ -25,7 +28,12 @@ function cancelled(entry: JobEntry, by: string) {
   return outgoing(
     'JobCancelled',
     { tenant, jobId, cancelledAt: 1, requestedBy: by, reason: '' },
-    { subject: `job.cancelled.${tenant}.${jobId}`, id: `${by}:${jobId}`, cause: { stream: 'SUBMISSIONS', sequence: 1 }, traceparent: null },
+    {
+      subject: `job.cancelled.${tenant}.${jobId}`,
+      id: `${by}:${jobId}`,
+      cause: { stream: 'SUBMISSIONS', sequence: 1 },
+      traceparent: null,
+    },
   );
 }
 
@@ -49,14 +57,19 @@ test('of twenty that end one job, one decides, and everybody publishes its bytes
   const entry = newEntry();
   await states.create(entry);
   const ends = await Promise.all(
-    Array.from({ length: 20 }, (_, i) => endJob(nats.bus, states, entry, cancelled(entry, `w${i}`), () => true)),
+    Array.from({ length: 20 }, (_, i) =>
+      endJob(nats.bus, states, entry, cancelled(entry, `w${i}`), () => true),
+    ),
   );
   assert.equal(ends.filter((end) => end?.ours === true).length, 1);
   assert.equal(new Set(ends.map((end) => end?.winner.id)).size, 1);
   assert.equal(terminalKindOf((await states.read(entry))?.entry ?? entry), 'cancelled');
   const first = await nats.bus.nextMessage('JOBS', 1, `job.cancelled.acme.${entry.jobId}`);
   assert.ok(first);
-  assert.equal(await nats.bus.nextMessage('JOBS', first.sequence + 1, `job.cancelled.acme.${entry.jobId}`), null);
+  assert.equal(
+    await nats.bus.nextMessage('JOBS', first.sequence + 1, `job.cancelled.acme.${entry.jobId}`),
+    null,
+  );
 });
 
 test('who may not end a job in its state does not', async () => {

@@ -79,7 +79,9 @@ export function endedEntry(entry: JobEntry, terminal: OutgoingEvent): JobEntry {
 
 /** The terminal event that an ended entry holds. */
 export function terminalOf(entry: JobEntry): OutgoingEvent | null {
-  return entry.terminal === null ? null : { ...entry.terminal, data: Buffer.from(entry.terminal.data, 'base64') };
+  return entry.terminal === null
+    ? null
+    : { ...entry.terminal, data: Buffer.from(entry.terminal.data, 'base64') };
 }
 
 /** How an ended entry ended, or null. */
@@ -120,10 +122,14 @@ export class JobStates {
    * Applies `next` by compare-and-set, again on the newest entry when somebody else was first, until it is in or
    * `next` says null (nothing to do any more). Returns the newest snapshot and whether this call changed it.
    */
-  async change(job: JobRef, next: (entry: JobEntry) => JobEntry | null): Promise<{ snapshot: JobSnapshot; changed: boolean }> {
+  async change(
+    job: JobRef,
+    next: (entry: JobEntry) => JobEntry | null,
+  ): Promise<{ snapshot: JobSnapshot; changed: boolean }> {
     for (let tries = 0; tries < 50; tries++) {
       const snapshot = await this.read(job);
-      if (snapshot === null) throw new OperationalError('NO_SUCH_JOB', `job ${kvKey(job)} has no state (yet)`);
+      if (snapshot === null)
+        throw new OperationalError('NO_SUCH_JOB', `job ${kvKey(job)} has no state (yet)`);
       const entry = next(snapshot.entry);
       if (entry === null) return { snapshot, changed: false };
       const replaced = await this.replace(snapshot, entry);

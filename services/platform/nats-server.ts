@@ -49,7 +49,9 @@ export function findNatsServer(path = '/usr/local/bin:/usr/bin:/bin'): string {
   const folders = [...path.split(delimiter), '/usr/sbin', '/usr/local/sbin'];
   const found = folders.map((folder) => join(folder, 'nats-server')).find((file) => existsSync(file));
   if (found === undefined)
-    throw new UsageError('nats-server is not installed: `apt-get install nats-server`, or set SANDBUS_NATS_URL to a server');
+    throw new UsageError(
+      'nats-server is not installed: `apt-get install nats-server`, or set SANDBUS_NATS_URL to a server',
+    );
   return found;
 }
 

@@ -32,15 +32,22 @@ export interface Child {
 }
 
 /** Starts a program. Rejects with OperationalError SPAWN_FAILED when it cannot be started. */
-export async function startChild(program: string, args: readonly string[], options: SpawnOptions): Promise<Child> {
-  const [file = program, ...rest] = options.diesWithParent === true ? withDeathSignal(program, args) : [program, ...args];
+export async function startChild(
+  program: string,
+  args: readonly string[],
+  options: SpawnOptions,
+): Promise<Child> {
+  const [file = program, ...rest] =
+    options.diesWithParent === true ? withDeathSignal(program, args) : [program, ...args];
   const child = spawn(file, rest, {
     env: { ...options.env },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     stdio: options.stdio,
     detached: options.ownGroup ?? false,
   });
-  const exited = new Promise<Exit>((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+  const exited = new Promise<Exit>((resolve) =>
+    child.once('exit', (code, signal) => resolve({ code, signal })),
+  );
   await new Promise<void>((resolve, reject) => {
     child.once('spawn', resolve);
     child.once('error', (cause) =>
@@ -50,7 +57,15 @@ export async function startChild(program: string, args: readonly string[], optio
   // After the start, an error is a failed kill or a broken pipe; the exit tells the rest.
   child.on('error', () => undefined);
   const { stdin, stdout, stderr, stdio } = child;
-  return { pid: child.pid ?? 0, stdin, stdout, stderr, streams: stdio, exited, kill: (s) => void child.kill(s) };
+  return {
+    pid: child.pid ?? 0,
+    stdin,
+    stdout,
+    stderr,
+    streams: stdio,
+    exited,
+    kill: (s) => void child.kill(s),
+  };
 }
 
 function withDeathSignal(program: string, args: readonly string[]): string[] {
@@ -59,9 +74,17 @@ function withDeathSignal(program: string, args: readonly string[]): string[] {
 }
 
 /** Runs a program to its end and returns what it printed. */
-export async function runChild(program: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+export async function runChild(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+) {
   const child = await startChild(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  const [stdout, stderr, exit] = await Promise.all([readAll(child.stdout), readAll(child.stderr), child.exited]);
+  const [stdout, stderr, exit] = await Promise.all([
+    readAll(child.stdout),
+    readAll(child.stderr),
+    child.exited,
+  ]);
   return { stdout, stderr, ...exit };
 }
 

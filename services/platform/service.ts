@@ -1,8 +1,7 @@
 /** How every service starts and stops: configuration, log, bus, telemetry, then its own loops; SIGTERM drains. */
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
-import { loadConfig } from './config.ts';
-import { commonShape } from './config.ts';
+import { commonShape, loadConfig } from './config.ts';
 import { messageOf } from './errors.ts';
 import type { Logger } from './log.ts';
 import { createLogger } from './log.ts';
@@ -37,7 +36,11 @@ export type StartService = (context: ServiceContext) => Promise<RunningService>;
 export async function runService(name: ServiceName, start: StartService): Promise<number> {
   const config = loadConfig(commonShape);
   const log = createLogger(name, config.SANDBUS_LOG_LEVEL);
-  const bus = await Bus.connect({ url: config.SANDBUS_NATS_URL, name, credentials: config.SANDBUS_NATS_CREDS });
+  const bus = await Bus.connect({
+    url: config.SANDBUS_NATS_URL,
+    name,
+    credentials: config.SANDBUS_NATS_CREDS,
+  });
   const telemetry = Telemetry.start({
     service: name,
     sink: async (spans) => void (await bus.publish(subjects.trace(name), spans)),

@@ -34,7 +34,8 @@ const traceparentPattern = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
 /** Parses a W3C traceparent; null when it is none. */
 export function parseTraceparent(text: string | null | undefined): TraceParent | null {
   const [, traceId, spanId] = traceparentPattern.exec(text ?? '') ?? [];
-  if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
+  if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId))
+    return null;
   return { traceId, spanId };
 }
 
@@ -111,7 +112,9 @@ export class Telemetry {
       serviceName: options.service,
       sampler: new AlwaysOnSampler(),
       idGenerator: ids,
-      spanProcessors: exporters.map((exporter) => new BatchSpanProcessor({ exporter, scheduledDelayMillis: 250 })),
+      spanProcessors: exporters.map(
+        (exporter) => new BatchSpanProcessor({ exporter, scheduledDelayMillis: 250 }),
+      ),
       metricReaders: [],
       logRecordProcessors: [],
       instrumentations: [],
@@ -148,7 +151,13 @@ export class Telemetry {
   }
 
   /** Records a finished span under ids that somebody else has chosen: the submitter's own, on its behalf. */
-  recordDelegated(name: string, ids: TraceParent, startMs: number, endMs: number, attributes: Attributes): void {
+  recordDelegated(
+    name: string,
+    ids: TraceParent,
+    startMs: number,
+    endMs: number,
+    attributes: Attributes,
+  ): void {
     this.#ids.choose(ids);
     const options = { root: true, kind: SpanKind.PRODUCER, startTime: startMs, attributes };
     trace.getTracer('sandbus').startSpan(name, options, ROOT_CONTEXT).end(Math.max(startMs, endMs));
@@ -184,5 +193,7 @@ export function messagingAttributes(operation: 'publish' | 'process', destinatio
 function parentContext(parent: string | Span | null | undefined): Context {
   if (parent !== null && typeof parent === 'object') return trace.setSpan(ROOT_CONTEXT, parent);
   const ids = parseTraceparent(parent);
-  return ids === null ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, { ...ids, traceFlags: 1, isRemote: true });
+  return ids === null
+    ? ROOT_CONTEXT
+    : trace.setSpanContext(ROOT_CONTEXT, { ...ids, traceFlags: 1, isRemote: true });
 }

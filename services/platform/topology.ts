@@ -54,7 +54,8 @@ export const noToken = '-';
 
 export const subjects = {
   job: (kind: Exclude<JobEventKind, 'routed'>, job: JobRef) => `job.${kind}.${job.tenant}.${job.jobId}`,
-  work: (route: Route, job: JobRef) => `work.${route.runtime}.${route.deviceClass}.${job.tenant}.${job.jobId}`,
+  work: (route: Route, job: JobRef) =>
+    `work.${route.runtime}.${route.deviceClass}.${job.tenant}.${job.jobId}`,
   log: (job: JobRef, stream: LogStream) => `log.${job.tenant}.${job.jobId}.${stream}`,
   logsOf: (job: JobRef) => `log.${job.tenant}.${job.jobId}.*`,
   trace: (service: string) => `trace.${service}`,
@@ -70,7 +71,11 @@ export const subjects = {
 } as const;
 
 /** What services listen to by request/reply. */
-export const requestFilters = { upload: 'upload.*.*', download: 'download.*.*', auditRead: 'audit-read.*' } as const;
+export const requestFilters = {
+  upload: 'upload.*.*',
+  download: 'download.*.*',
+  auditRead: 'audit-read.*',
+} as const;
 
 export interface JobSubject extends JobRef {
   readonly kind: JobEventKind;

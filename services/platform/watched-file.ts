@@ -7,7 +7,9 @@ import { messageOf } from './errors.ts';
 import type { Logger } from './log.ts';
 
 /** A parsed value, or why the bytes are none. */
-export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly detail: string };
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly detail: string };
 
 export class WatchedFile<T> {
   readonly #file: string;
@@ -34,7 +36,9 @@ export class WatchedFile<T> {
 
   #fileStamp(): string {
     const stat = statSync(this.#file, { bigint: true, throwIfNoEntry: false });
-    return stat === undefined ? 'missing' : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+    return stat === undefined
+      ? 'missing'
+      : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
   }
 
   #reload(): void {
@@ -43,7 +47,8 @@ export class WatchedFile<T> {
       this.#value = parsed.value;
       this.#log.info({ file: this.#file }, 'loaded');
     } else {
-      const inForce = this.#value === null ? 'there is none in force: everything is refused' : 'the old one stays in force';
+      const inForce =
+        this.#value === null ? 'there is none in force: everything is refused' : 'the old one stays in force';
       this.#log.error({ file: this.#file, detail: parsed.detail }, `cannot be used; ${inForce}`);
     }
   }

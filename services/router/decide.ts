@@ -29,7 +29,11 @@ export function decideRoute(job: JobVerified, facts: RouteFacts): RouteDecision 
     signedArchitecture: job.signedArchitecture,
     machine: facts.machine,
   });
-  if (!detection.ok) return { kind: 'rejected', event: rejection(job, facts.nowMs, detection.reason, detection.detail, job.plugin) };
+  if (!detection.ok)
+    return {
+      kind: 'rejected',
+      event: rejection(job, facts.nowMs, detection.reason, detection.detail, job.plugin),
+    };
   const { jobId, tenant, plugin, envelope, trustStoreVersion, spec } = job;
   return {
     kind: 'routed',
@@ -78,7 +82,8 @@ export type CancelDecision =
 export function decideCancel(entry: JobEntry, request: JobCancelRequested, nowMs: number): CancelDecision {
   const { requestedBy, reason, jobId, tenant } = request;
   if (entry.state === 'ended') return { kind: 'too-late' };
-  if (entry.state === 'started') return { kind: 'ask-executor', cancel: entry.cancel ?? { requestedBy, reason } };
+  if (entry.state === 'started')
+    return { kind: 'ask-executor', cancel: entry.cancel ?? { requestedBy, reason } };
   return { kind: 'end', event: { jobId, tenant, cancelledAt: toMicros(nowMs), requestedBy, reason } };
 }
 
@@ -103,13 +108,22 @@ export function supervise(entry: JobEntry, facts: SuperviseFacts): SuperviseDeci
     return lost && !triesLeft ? { kind: 'finished', event: executorLost(entry, facts) } : null;
   }
   if (!deadlinePassed || (entry.state === 'claimed' && !lost)) return null;
-  const waited = entry.runtime === null ? 'before it was routed' : `waiting for a ${entry.runtime} ${entry.deviceClass} executor`;
+  const waited =
+    entry.runtime === null
+      ? 'before it was routed'
+      : `waiting for a ${entry.runtime} ${entry.deviceClass} executor`;
   const detail = `the job's deadline ${new Date(entry.deadline / 1000).toISOString()} passed ${waited}`;
   return { kind: 'rejected', event: rejection(entry, facts.nowMs, 'DEADLINE_PASSED', detail, null) };
 }
 
 const emptySha256 = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-const noOutput = { inline: new Uint8Array(), totalBytes: 0, keptBytes: 0, sha256: emptySha256, truncated: true };
+const noOutput = {
+  inline: new Uint8Array(),
+  totalBytes: 0,
+  keptBytes: 0,
+  sha256: emptySha256,
+  truncated: true,
+};
 const unknown = { available: false, unavailableReason: 'the executor was lost' };
 
 /** The honest end of a job whose executor is gone: user code may have run, and nobody knows how far. */
@@ -150,7 +164,15 @@ function executorLost(entry: JobEntry, facts: SuperviseFacts): JobFinished {
     devices: { ...unknown, accesses: [] },
     artifacts: [],
     skippedOutputs: [],
-    sandbox: { filterDigest: '', namespaces: [], cgroup: '', landlockAbi: 0, uid: null, network: 'none', devices: [] },
+    sandbox: {
+      filterDigest: '',
+      namespaces: [],
+      cgroup: '',
+      landlockAbi: 0,
+      uid: null,
+      network: 'none',
+      devices: [],
+    },
     setupMicros: {},
     superseded: false,
   };

@@ -20,7 +20,11 @@ export type Detection =
       readonly decidedBy: EvidenceSource;
       readonly evidence: readonly RuntimeEvidence[];
     }
-  | { readonly ok: false; readonly reason: 'RUNTIME_MISMATCH' | 'RUNTIME_UNSUPPORTED'; readonly detail: string };
+  | {
+      readonly ok: false;
+      readonly reason: 'RUNTIME_MISMATCH' | 'RUNTIME_UNSUPPORTED';
+      readonly detail: string;
+    };
 
 const byExtension: Readonly<Record<string, Runtime>> = {
   '.py': 'python',
@@ -89,14 +93,24 @@ function readContent(head: Uint8Array): ContentFacts {
   if (magic === '\x7fELF') return elfContent(bytes);
   if (magic.startsWith('#!')) return shebangContent(bytes);
   const foreign = magic.startsWith('MZ') ? 'a Windows program' : isMachO(bytes) ? 'a macOS program' : null;
-  return { evidence: { source: 'content', runtime: null, detail: 'plain text or data' }, machine: null, unsupported: foreign };
+  return {
+    evidence: { source: 'content', runtime: null, detail: 'plain text or data' },
+    machine: null,
+    unsupported: foreign,
+  };
 }
 
 function elfContent(bytes: Buffer): ContentFacts {
   const is64LittleEndian = bytes[4] === 2 && bytes[5] === 1;
   const number = bytes.length >= 20 ? bytes.readUInt16LE(18) : 0;
-  const machine = is64LittleEndian ? (elfMachines[number] ?? `ELF machine ${number}`) : 'a 32-bit or big-endian machine';
-  return { evidence: { source: 'content', runtime: 'native', detail: `ELF for ${machine}` }, machine, unsupported: null };
+  const machine = is64LittleEndian
+    ? (elfMachines[number] ?? `ELF machine ${number}`)
+    : 'a 32-bit or big-endian machine';
+  return {
+    evidence: { source: 'content', runtime: 'native', detail: `ELF for ${machine}` },
+    machine,
+    unsupported: null,
+  };
 }
 
 function shebangContent(bytes: Buffer): ContentFacts {
@@ -104,7 +118,11 @@ function shebangContent(bytes: Buffer): ContentFacts {
   const interpreter = interpreterOf(line);
   const runtime = byInterpreter[interpreter.replace(/[\d.]+$/, '')] ?? null;
   const unsupported = runtime === null ? `a script for ${JSON.stringify(interpreter.slice(0, 40))}` : null;
-  return { evidence: { source: 'content', runtime, detail: `#!${line.slice(0, 80)}` }, machine: null, unsupported };
+  return {
+    evidence: { source: 'content', runtime, detail: `#!${line.slice(0, 80)}` },
+    machine: null,
+    unsupported,
+  };
 }
 
 /** `python3` of `/usr/bin/env -S python3 -u` or of `/usr/bin/python3`. */
@@ -125,14 +143,20 @@ function isMachO(bytes: Buffer): boolean {
 function nativeFault(facts: DetectFacts, machine: string | null): Detection | null {
   const { fileName, signedArchitecture } = facts;
   if (machine === null)
-    return { ok: false, reason: 'RUNTIME_MISMATCH', detail: `${fileName}: signed as native, its content is no ELF file` };
+    return {
+      ok: false,
+      reason: 'RUNTIME_MISMATCH',
+      detail: `${fileName}: signed as native, its content is no ELF file`,
+    };
   if (machine !== signedArchitecture)
     return {
       ok: false,
       reason: 'RUNTIME_MISMATCH',
       detail: `${fileName}: signed for ${signedArchitecture}, its ELF header says ${machine}`,
     };
-  return machine === facts.machine ? null : unsupported(facts, `built for ${machine}, executors run ${facts.machine}`);
+  return machine === facts.machine
+    ? null
+    : unsupported(facts, `built for ${machine}, executors run ${facts.machine}`);
 }
 
 function unsupported(facts: DetectFacts, what: string): Detection {

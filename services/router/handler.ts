@@ -41,7 +41,10 @@ async function route(parts: RouterParts, job: JobVerified, delivery: Delivery, s
   log.info({ job: kvKey(job), trace: span.spanContext().traceId, decision: decision.kind }, 'routing');
   if (decision.kind === 'rejected') {
     failSpan(span, decision.event.reason, decision.event.detail);
-    const event = outgoing('JobRejected', decision.event, { ...about, subject: subjects.job('rejected', job) });
+    const event = outgoing('JobRejected', decision.event, {
+      ...about,
+      subject: subjects.job('rejected', job),
+    });
     await endJob(bus, parts.states, job, event, (entry) => entry.state === 'open');
     return;
   }
@@ -63,9 +66,13 @@ export async function handleCancel(parts: RouterParts, delivery: Delivery): Prom
   const request = readJobEvent('JobCancelRequested', delivery);
   const snapshot = await parts.states.read(request);
   // The submission may be right behind; after enough deliveries the loop keeps the request as a dead letter.
-  if (snapshot === null) throw new OperationalError('NO_SUCH_JOB', `no job ${kvKey(request)} (yet)`, { retryMs: 250 });
+  if (snapshot === null)
+    throw new OperationalError('NO_SUCH_JOB', `no job ${kvKey(request)} (yet)`, { retryMs: 250 });
   const decision = decideCancel(snapshot.entry, request, clock.nowMs());
-  log.info({ job: kvKey(request), decision: decision.kind, requestedBy: request.requestedBy }, 'cancel request');
+  log.info(
+    { job: kvKey(request), decision: decision.kind, requestedBy: request.requestedBy },
+    'cancel request',
+  );
   if (decision.kind === 'too-late') return;
   if (decision.kind === 'ask-executor') {
     const asked = await parts.states.replace(snapshot, { ...snapshot.entry, cancel: decision.cancel });

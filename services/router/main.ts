@@ -15,9 +15,23 @@ const maxDeliveries = 20;
 export const start: StartService = async (context) => {
   const { bus, log, clock } = context;
   const parts: RouterParts = { context, states: await JobStates.bind(bus), config: loadRouterConfig() };
-  const common = { bus, slots, maxDeliveries, log, deadLetter: deadLetterTo(bus, 'router', () => clock.nowMs()) };
-  const routing = consume({ ...common, consumer: consumers.router, handler: (d) => handleVerified(parts, d) });
-  const cancels = consume({ ...common, consumer: consumers.routerCancels, handler: (d) => handleCancel(parts, d) });
+  const common = {
+    bus,
+    slots,
+    maxDeliveries,
+    log,
+    deadLetter: deadLetterTo(bus, 'router', () => clock.nowMs()),
+  };
+  const routing = consume({
+    ...common,
+    consumer: consumers.router,
+    handler: (d) => handleVerified(parts, d),
+  });
+  const cancels = consume({
+    ...common,
+    consumer: consumers.routerCancels,
+    handler: (d) => handleCancel(parts, d),
+  });
   const supervisor = await startSupervisor(parts);
   return {
     failed: Promise.race([routing.failed, cancels.failed]),

@@ -43,11 +43,19 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   };
 }
 
-async function tick(parts: RouterParts, jobs: Map<string, JobSnapshot>, leases: LeaseObserver): Promise<void> {
+async function tick(
+  parts: RouterParts,
+  jobs: Map<string, JobSnapshot>,
+  leases: LeaseObserver,
+): Promise<void> {
   const { clock, log } = parts.context;
   for (const [key, snapshot] of jobs) {
     const unchangedMs = leases.unchangedMs(snapshot);
-    const decision = supervise(snapshot.entry, { nowMs: clock.nowMs(), unchangedMs, leaseMs: parts.config.leaseMs });
+    const decision = supervise(snapshot.entry, {
+      nowMs: clock.nowMs(),
+      unchangedMs,
+      leaseMs: parts.config.leaseMs,
+    });
     if (decision === null) continue;
     try {
       await end(parts, snapshot, decision);

@@ -31,11 +31,20 @@ export type VerifyDecision =
 
 const defaultDeadlineMs = 3_600_000;
 
-export function decideSubmission(job: JobSubmitted, facts: VerifyFacts, memory?: EnvelopeMemory): VerifyDecision {
+export function decideSubmission(
+  job: JobSubmitted,
+  facts: VerifyFacts,
+  memory?: EnvelopeMemory,
+): VerifyDecision {
   const fault = findFault(job, facts.publishedAtMs);
   if (fault !== null) return rejected(job, facts, 'MALFORMED', fault);
   if (facts.plugin === null)
-    return rejected(job, facts, 'PLUGIN_UNAVAILABLE', `no upload has the SHA-256 ${job.plugin.content.sha256}`);
+    return rejected(
+      job,
+      facts,
+      'PLUGIN_UNAVAILABLE',
+      `no upload has the SHA-256 ${job.plugin.content.sha256}`,
+    );
   const trust = decideTrust(
     {
       tenant: job.tenant,
@@ -72,7 +81,18 @@ function verified(job: JobSubmitted, facts: VerifyFacts, plugin: PluginFacts, tr
   const { tenant, jobId, args, env, stdin, inputs, labels } = job;
   const { limits, requiresGpu, network, maxAttempts } = trust;
   const deadline = deadlineOf(job, facts.publishedAtMs);
-  const spec: JobSpec = { args, env, stdin, inputs, limits, requiresGpu, network, maxAttempts, deadline, labels };
+  const spec: JobSpec = {
+    args,
+    env,
+    stdin,
+    inputs,
+    limits,
+    requiresGpu,
+    network,
+    maxAttempts,
+    deadline,
+    labels,
+  };
   return {
     jobId,
     tenant,
@@ -91,7 +111,12 @@ function verified(job: JobSubmitted, facts: VerifyFacts, plugin: PluginFacts, tr
   };
 }
 
-function rejected(job: JobSubmitted, facts: VerifyFacts, reason: RejectReason, detail: string): VerifyDecision {
+function rejected(
+  job: JobSubmitted,
+  facts: VerifyFacts,
+  reason: RejectReason,
+  detail: string,
+): VerifyDecision {
   return {
     kind: 'rejected',
     event: {

@@ -19,14 +19,19 @@ const environmentName = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** The first fault as a sentence, or null. */
 export function findFault(job: JobSubmitted, publishedAtMs: number): string | null {
   return (
-    argumentFault(job) ?? environmentFault(job) ?? contentsFault(job) ?? inputNamesFault(job) ?? restFault(job, publishedAtMs)
+    argumentFault(job) ??
+    environmentFault(job) ??
+    contentsFault(job) ??
+    inputNamesFault(job) ??
+    restFault(job, publishedAtMs)
   );
 }
 
 function argumentFault({ args, env }: JobSubmitted): string | null {
   for (const [index, arg] of args.entries()) {
     if (arg.includes('\0')) return `args[${index}] has a zero byte`;
-    if (Buffer.byteLength(arg) > maxStringBytes) return `args[${index}] is longer than ${maxStringBytes} bytes`;
+    if (Buffer.byteLength(arg) > maxStringBytes)
+      return `args[${index}] is longer than ${maxStringBytes} bytes`;
   }
   const strings = [...args, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)];
   const total = strings.reduce((sum, text) => sum + Buffer.byteLength(text) + 9, 0);
@@ -35,15 +40,20 @@ function argumentFault({ args, env }: JobSubmitted): string | null {
 
 function environmentFault({ env }: JobSubmitted): string | null {
   for (const [name, value] of Object.entries(env)) {
-    if (!environmentName.test(name)) return `env name ${JSON.stringify(name.slice(0, 80))}: use letters, digits and _`;
+    if (!environmentName.test(name))
+      return `env name ${JSON.stringify(name.slice(0, 80))}: use letters, digits and _`;
     if (value.includes('\0')) return `env ${name} has a zero byte`;
-    if (Buffer.byteLength(name) + Buffer.byteLength(value) > maxStringBytes - 1) return `env ${name} is too long`;
+    if (Buffer.byteLength(name) + Buffer.byteLength(value) > maxStringBytes - 1)
+      return `env ${name} is too long`;
   }
   return null;
 }
 
 function contentsFault(job: JobSubmitted): string | null {
-  const inputs = job.inputs.map(({ name, content }): [string, Content] => [`input ${JSON.stringify(name)}`, content]);
+  const inputs = job.inputs.map(({ name, content }): [string, Content] => [
+    `input ${JSON.stringify(name)}`,
+    content,
+  ]);
   const stdin: [string, Content][] = job.stdin === null ? [] : [['stdin', job.stdin]];
   const all: [string, Content][] = [['plugin', job.plugin.content], ...stdin, ...inputs];
   for (const [what, content] of all) {
@@ -51,7 +61,8 @@ function contentsFault(job: JobSubmitted): string | null {
     if (content.size < 0) return `${what}: size is negative`;
     if (content.inline !== null && content.inline.length !== content.size)
       return `${what}: size says ${content.size}, ${content.inline.length} bytes are there`;
-    if ((content.inline?.length ?? 0) > inlineBytes) return `${what}: more than ${inlineBytes} bytes inline; upload it`;
+    if ((content.inline?.length ?? 0) > inlineBytes)
+      return `${what}: more than ${inlineBytes} bytes inline; upload it`;
   }
   return null;
 }
@@ -61,7 +72,9 @@ function inputNamesFault({ inputs }: JobSubmitted): string | null {
   const seen = new Set<string>();
   for (const { name } of inputs) {
     const parts = name.split('/');
-    const bad = parts.some((part) => part === '' || part === '.' || part === '..' || Buffer.byteLength(part) > 255);
+    const bad = parts.some(
+      (part) => part === '' || part === '.' || part === '..' || Buffer.byteLength(part) > 255,
+    );
     if (bad || name.includes('\0') || name.includes('=') || Buffer.byteLength(name) > 1024)
       return `input ${JSON.stringify(name.slice(0, 80))}: must be a relative path without "..", "." or "="`;
     if (seen.has(name)) return `input ${JSON.stringify(name.slice(0, 80))} is there twice`;
@@ -76,6 +89,10 @@ function restFault({ maxAttempts, deadline, labels }: JobSubmitted, publishedAtM
     return `deadline is more than ${maxDeadlineMs / 86_400_000} days away`;
   const entries = Object.entries(labels);
   if (entries.length > maxLabels) return `${entries.length} labels, at most ${maxLabels}`;
-  const long = entries.find(([name, value]) => Buffer.byteLength(name) + Buffer.byteLength(value) > maxLabelBytes);
-  return long === undefined ? null : `label ${JSON.stringify(long[0].slice(0, 80))} is longer than ${maxLabelBytes} bytes`;
+  const long = entries.find(
+    ([name, value]) => Buffer.byteLength(name) + Buffer.byteLength(value) > maxLabelBytes,
+  );
+  return long === undefined
+    ? null
+    : `label ${JSON.stringify(long[0].slice(0, 80))} is longer than ${maxLabelBytes} bytes`;
 }

@@ -67,7 +67,12 @@ function submitSpan(delivery: Delivery): { traceparent: string; delegated: boole
   return { traceparent: given, delegated: delivery.headers[headerNames.delegatedSpan] === '1' };
 }
 
-function recordSubmit(parts: VerifierParts, job: JobSubmitted, delivery: Delivery, traceparent: string | null): void {
+function recordSubmit(
+  parts: VerifierParts,
+  job: JobSubmitted,
+  delivery: Delivery,
+  traceparent: string | null,
+): void {
   const ids = parseTraceparent(traceparent);
   if (ids === null) return;
   const attributes = { ...messagingAttributes('publish', 'job.submitted'), ...jobAttributes(job) };
@@ -108,11 +113,17 @@ async function decide(parts: VerifierParts, job: JobSubmitted, delivery: Deliver
     },
     parts.memory,
   );
-  if (decision.kind === 'verified' && plugin !== null) await storePlugin(job.plugin.content, plugin, parts.plugins);
+  if (decision.kind === 'verified' && plugin !== null)
+    await storePlugin(job.plugin.content, plugin, parts.plugins);
   return decision;
 }
 
-async function say(parts: VerifierParts, delivery: Delivery, decision: VerifyDecision, span: Span): Promise<void> {
+async function say(
+  parts: VerifierParts,
+  delivery: Delivery,
+  decision: VerifyDecision,
+  span: Span,
+): Promise<void> {
   const { bus } = parts.context;
   const job = decision.event;
   const cause = asCause(delivery);
@@ -132,5 +143,9 @@ async function say(parts: VerifierParts, delivery: Delivery, decision: VerifyDec
 }
 
 function jobAttributes(job: JobSubmitted): Record<string, string> {
-  return { 'sandbus.job.id': job.jobId, 'sandbus.tenant': job.tenant, 'sandbus.plugin.name': job.plugin.name };
+  return {
+    'sandbus.job.id': job.jobId,
+    'sandbus.tenant': job.tenant,
+    'sandbus.plugin.name': job.plugin.name,
+  };
 }

@@ -28,7 +28,9 @@ export const start: StartService = async (context) => {
     memory: createEnvelopeMemory(),
   };
   const uploads = { plugins, uploads: await bus.kv('uploads'), log, maxBytes: maxUploadBytes };
-  const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) => answerUpload(uploads, request));
+  const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) =>
+    answerUpload(uploads, request),
+  );
   const loop = consume({
     bus,
     consumer: consumers.verifier,

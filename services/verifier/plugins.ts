@@ -22,10 +22,15 @@ export async function findPlugin(content: Content, store: ObjectBucket): Promise
   // Objects are named by a digest that was checked when they were stored, and is checked again when they are read.
   const info = await store.info(content.sha256);
   if (info === null) return null;
-  return { sha256: content.sha256, size: info.size, head: Buffer.from(info.metadata['head'] ?? '', 'base64') };
+  return {
+    sha256: content.sha256,
+    size: info.size,
+    head: Buffer.from(info.metadata.head ?? '', 'base64'),
+  };
 }
 
 /** Moves inline bytes into the object store, where executors find them. */
 export async function storePlugin(content: Content, facts: PluginFacts, store: ObjectBucket): Promise<void> {
-  if (content.inline !== null) await store.put(facts.sha256, [content.inline], objectMetadata(content.inline));
+  if (content.inline !== null)
+    await store.put(facts.sha256, [content.inline], objectMetadata(content.inline));
 }

@@ -15,9 +15,15 @@ let parts: UploadParts;
 before(async () => {
   nats = await startTestNats();
   const { bus } = nats;
-  parts = { plugins: await bus.objects('plugins'), uploads: await bus.kv('uploads'), log: createLogger('test', 'fatal'), maxBytes };
+  parts = {
+    plugins: await bus.objects('plugins'),
+    uploads: await bus.kv('uploads'),
+    log: createLogger('test', 'fatal'),
+    maxBytes,
+  };
   // Two verifiers share the chunks of one upload between them.
-  for (let i = 0; i < 2; i++) bus.serve(requestFilters.upload, 'verifier', (request) => answerUpload(parts, request));
+  for (let i = 0; i < 2; i++)
+    bus.serve(requestFilters.upload, 'verifier', (request) => answerUpload(parts, request));
 });
 after(() => nats.stop());
 
@@ -26,7 +32,9 @@ async function send(sha256: string, size: number, offset: number, chunk: Uint8Ar
   const reply = await nats.bus.request(subjects.upload(tenant, sha256), chunk, headers);
   const error = reply.headers[headerNames.error] ?? null;
   const text = Buffer.from(reply.data).toString();
-  return error === null ? { error, ...(JSON.parse(text) as { offset: number; complete: boolean }) } : { error, text };
+  return error === null
+    ? { error, ...(JSON.parse(text) as { offset: number; complete: boolean }) }
+    : { error, text };
 }
 
 async function sendAll(bytes: Uint8Array, sha256 = sha256Hex(bytes), from = 0) {
@@ -47,7 +55,7 @@ test('chunks become one object, whichever verifier takes them', async () => {
   assert.deepEqual(await sendAll(bytes), { error: null, offset: bytes.length, complete: true });
   assert.deepEqual(await stored(sha256Hex(bytes)), bytes);
   const info = await parts.plugins.info(sha256Hex(bytes));
-  assert.deepEqual(Buffer.from(info?.metadata['head'] ?? '', 'base64'), bytes.subarray(0, 256));
+  assert.deepEqual(Buffer.from(info?.metadata.head ?? '', 'base64'), bytes.subarray(0, 256));
 });
 
 test('an upload goes on where it stopped, and a repeated chunk does no harm', async () => {
@@ -56,11 +64,27 @@ test('an upload goes on where it stopped, and a repeated chunk does no harm', as
   const none = new Uint8Array();
   assert.deepEqual(await send(sha256, bytes.length, 0, none), { error: null, offset: 0, complete: false });
   const first = bytes.subarray(0, chunkBytes);
-  assert.deepEqual(await send(sha256, bytes.length, 0, first), { error: null, offset: chunkBytes, complete: false });
-  assert.deepEqual(await send(sha256, bytes.length, 0, first), { error: null, offset: chunkBytes, complete: false });
-  assert.deepEqual(await send(sha256, bytes.length, 0, none), { error: null, offset: chunkBytes, complete: false });
+  assert.deepEqual(await send(sha256, bytes.length, 0, first), {
+    error: null,
+    offset: chunkBytes,
+    complete: false,
+  });
+  assert.deepEqual(await send(sha256, bytes.length, 0, first), {
+    error: null,
+    offset: chunkBytes,
+    complete: false,
+  });
+  assert.deepEqual(await send(sha256, bytes.length, 0, none), {
+    error: null,
+    offset: chunkBytes,
+    complete: false,
+  });
   await sendAll(bytes, sha256, chunkBytes);
-  assert.deepEqual(await send(sha256, bytes.length, 0, none), { error: null, offset: bytes.length, complete: true });
+  assert.deepEqual(await send(sha256, bytes.length, 0, none), {
+    error: null,
+    offset: bytes.length,
+    complete: true,
+  });
 });
 
 test('bytes that are not those of the digest are refused and forgotten', async () => {
@@ -69,13 +93,21 @@ test('bytes that are not those of the digest are refused and forgotten', async (
   const reply = await sendAll(bytes, promised);
   assert.equal(reply?.error, 'DIGEST_MISMATCH');
   assert.equal(await parts.plugins.info(promised), null);
-  assert.deepEqual(await send(promised, bytes.length, 0, new Uint8Array()), { error: null, offset: 0, complete: false });
+  assert.deepEqual(await send(promised, bytes.length, 0, new Uint8Array()), {
+    error: null,
+    offset: 0,
+    complete: false,
+  });
 });
 
 const refused: [what: string, code: string, request: () => ReturnType<typeof send>][] = [
   ['too large', 'PLUGIN_TOO_LARGE', () => send('b'.repeat(64), maxBytes + 1, 0, new Uint8Array(1))],
   ['beyond its own size', 'MALFORMED', () => send('b'.repeat(64), 1, 0, new Uint8Array(2))],
-  ['a chunk too long', 'MALFORMED', () => send('b'.repeat(64), 2 * chunkBytes, 0, new Uint8Array(chunkBytes + 1))],
+  [
+    'a chunk too long',
+    'MALFORMED',
+    () => send('b'.repeat(64), 2 * chunkBytes, 0, new Uint8Array(chunkBytes + 1)),
+  ],
   ['a digest that is none', 'MALFORMED', () => send('xyz', 1, 0, new Uint8Array(1))],
   ['a tenant that is none', 'MALFORMED', () => send('b'.repeat(64), 1, 0, new Uint8Array(1), 'ACME')],
 ];

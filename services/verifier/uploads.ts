@@ -49,8 +49,10 @@ export async function answerUpload(parts: UploadParts, request: Request): Promis
     const progress = await takeChunk(parts, parseChunk(request, parts.maxBytes));
     return { data: Buffer.from(JSON.stringify(progress)), headers: {} };
   } catch (error) {
-    const code = error instanceof UploadRefused || error instanceof OperationalError ? error.code : 'INTERNAL';
-    if (!(error instanceof UploadRefused)) parts.log.error({ subject: request.subject, error: messageOf(error) }, 'upload');
+    const code =
+      error instanceof UploadRefused || error instanceof OperationalError ? error.code : 'INTERNAL';
+    if (!(error instanceof UploadRefused))
+      parts.log.error({ subject: request.subject, error: messageOf(error) }, 'upload');
     return { data: Buffer.from(messageOf(error)), headers: { [headerNames.error]: code } };
   }
 }
@@ -58,14 +60,20 @@ export async function answerUpload(parts: UploadParts, request: Request): Promis
 function parseChunk(request: Request, maxBytes: number): Chunk {
   const [, tenant = '', sha256 = ''] = request.subject.split('.');
   if (!isTenant(tenant) || !isSha256(sha256))
-    throw new UploadRefused('MALFORMED', 'the subject must be upload.<tenant>.<64 hex digits of the SHA-256>');
+    throw new UploadRefused(
+      'MALFORMED',
+      'the subject must be upload.<tenant>.<64 hex digits of the SHA-256>',
+    );
   const size = wholeHeader(request, headerNames.size);
   const offset = wholeHeader(request, headerNames.offset);
   if (size > maxBytes) throw new UploadRefused('PLUGIN_TOO_LARGE', `${size} bytes, at most ${maxBytes}`);
   if (request.data.length > chunkBytes)
     throw new UploadRefused('MALFORMED', `a chunk of ${request.data.length} bytes, at most ${chunkBytes}`);
   if (offset + request.data.length > size)
-    throw new UploadRefused('MALFORMED', `offset ${offset} and ${request.data.length} bytes exceed the size ${size}`);
+    throw new UploadRefused(
+      'MALFORMED',
+      `offset ${offset} and ${request.data.length} bytes exceed the size ${size}`,
+    );
   return { tenant, sha256, size, offset, bytes: request.data };
 }
 
@@ -93,7 +101,10 @@ async function takeChunk(parts: UploadParts, chunk: Chunk): Promise<{ offset: nu
     return done;
   }
   const saved = Buffer.from(JSON.stringify(grown));
-  const won = stored === null ? await parts.uploads.create(key, saved) : await parts.uploads.update(key, saved, stored.revision);
+  const won =
+    stored === null
+      ? await parts.uploads.create(key, saved)
+      : await parts.uploads.update(key, saved, stored.revision);
   // Another request was first with the same chunk: the sender goes on from where that one left it.
   return won === null ? { offset: have, complete: false } : { offset: offsetOf(grown), complete: false };
 }
@@ -118,7 +129,10 @@ async function assemble(parts: UploadParts, chunk: Chunk, progress: Progress): P
     await parts.plugins.put(chunk.sha256, partBytes(parts, chunk, progress), objectMetadata(head));
   await forget(parts, chunk, progress);
   if (actual !== chunk.sha256)
-    throw new UploadRefused('DIGEST_MISMATCH', `the bytes have SHA-256 ${actual}, not ${chunk.sha256}; begin again`);
+    throw new UploadRefused(
+      'DIGEST_MISMATCH',
+      `the bytes have SHA-256 ${actual}, not ${chunk.sha256}; begin again`,
+    );
 }
 
 async function* partBytes(parts: UploadParts, chunk: Chunk, progress: Progress): AsyncIterable<Uint8Array> {
@@ -133,7 +147,8 @@ async function* partBytes(parts: UploadParts, chunk: Chunk, progress: Progress):
 
 async function forget(parts: UploadParts, chunk: Chunk, progress: Progress): Promise<void> {
   await parts.uploads.remove(`${chunk.tenant}.${chunk.sha256}`);
-  for (const [index, part] of progress.parts.entries()) await parts.plugins.delete(partKey(chunk, index, part.sha256));
+  for (const [index, part] of progress.parts.entries())
+    await parts.plugins.delete(partKey(chunk, index, part.sha256));
 }
 
 const partKey = (chunk: Chunk, index: number, sha256: string): string =>

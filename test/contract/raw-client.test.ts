@@ -25,11 +25,25 @@ before(async () => {
   const from = '2026-01-01T00:00:00Z';
   const to = '2099-01-01T00:00:00Z';
   const scope = { plugins: ['*'], tenants: ['*'], gpu: false, network: false };
-  const key = { publicKey: publicKey.export({ type: 'spki', format: 'pem' }), owner: 'raw', scope, notBefore: from, expires: to };
+  const key = {
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }),
+    owner: 'raw',
+    scope,
+    notBefore: from,
+    expires: to,
+  };
   const store = { version: 1, expires: to, threshold: 1, keys: [key], revokedKeys: [], revokedDigests: [] };
   writeFileSync(join(stateDir, 'trust.json'), JSON.stringify(store));
   const most = { memoryBytes: 2 ** 30, cpuMillis: 2000, wallMs: 60_000, cpuTimeMs: null, processes: 256 };
-  const ceilings = { ...most, outputBytes: 2 ** 20, tmpBytes: 2 ** 26, network: false, gpu: false, concurrency: 4, maxAttempts: 1 };
+  const ceilings = {
+    ...most,
+    outputBytes: 2 ** 20,
+    tmpBytes: 2 ** 26,
+    network: false,
+    gpu: false,
+    concurrency: 4,
+    maxAttempts: 1,
+  };
   writeFileSync(join(stateDir, 'policy.json'), JSON.stringify({ default: ceilings, tenants: {} }));
   system = await startAll({ stateDir, port: 0, logs: 'files', sizeFactor: 0.2 });
   nats = await connect({ servers: system.url });
@@ -54,7 +68,8 @@ function fingerprint(schema: avro.Type): Buffer {
   return out;
 }
 
-const load = (name: string) => avro.Type.forSchema(JSON.parse(readFileSync(join(schemas, `${name}.avsc`), 'utf8')));
+const load = (name: string) =>
+  avro.Type.forSchema(JSON.parse(readFileSync(join(schemas, `${name}.avsc`), 'utf8')));
 const marker = Buffer.from([0xc3, 0x01]);
 
 function encode(name: string, value: unknown): Buffer {
@@ -73,7 +88,15 @@ function decode(name: string, data: Uint8Array): Record<string, unknown> {
 function envelopeFor(name: string, plugin: Buffer): Buffer {
   const limits = { memoryBytes: 2 ** 28, cpuMillis: 1000, wallMs: 10_000, processes: 64 };
   const window = { notBefore: '2026-01-01T00:00:00Z', expires: '2099-01-01T00:00:00Z' };
-  const predicate = { name: 'raw', version: '1', runtime: 'bash', requiresGpu: false, network: 'none', limits, ...window };
+  const predicate = {
+    name: 'raw',
+    version: '1',
+    runtime: 'bash',
+    requiresGpu: false,
+    network: 'none',
+    limits,
+    ...window,
+  };
   const payload = Buffer.from(
     JSON.stringify({
       _type: 'https://in-toto.io/Statement/v1',
@@ -99,8 +122,20 @@ test('a job is submitted, followed and read with nothing but nats and the .avsc 
   const jobId = '019d5f00-1111-7222-8333-444455556666';
   const plugin = Buffer.from('#!/bin/bash\necho "hello $1"\ncat\nexit 3\n');
   const stdin = Buffer.from('from stdin\n');
-  const content = (bytes: Buffer) => ({ inline: bytes, sha256: createHash('sha256').update(bytes).digest('hex'), size: bytes.length });
-  const none = { memoryBytes: null, cpuMillis: null, wallMs: null, cpuTimeMs: null, processes: null, outputBytes: null, tmpBytes: null };
+  const content = (bytes: Buffer) => ({
+    inline: bytes,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    size: bytes.length,
+  });
+  const none = {
+    memoryBytes: null,
+    cpuMillis: null,
+    wallMs: null,
+    cpuTimeMs: null,
+    processes: null,
+    outputBytes: null,
+    tmpBytes: null,
+  };
 
   const live = nats.subscribe(`audit.acme.${jobId}.>`);
   const submission = encode('JobSubmitted', {
@@ -126,23 +161,26 @@ test('a job is submitted, followed and read with nothing but nats and the .avsc 
   assert.equal(ack.stream, 'SUBMISSIONS');
 
   const kinds: string[] = [];
-  let finished: Record<string, unknown> | null = null;
+  let finished: Record<string, unknown> = {};
   for await (const message of live) {
     const record = decode('AuditRecord', message.data);
-    assert.equal(record['tenantSequence'], kinds.length);
-    kinds.push(String(record['kind']));
-    if (record['kind'] === 'finished' || record['kind'] === 'rejected') {
-      const name = record['kind'] === 'finished' ? 'JobFinished' : 'JobRejected';
-      finished = decode(name, record['payload'] as Buffer);
+    assert.equal(record.tenantSequence, kinds.length);
+    kinds.push(String(record.kind));
+    if (record.kind === 'finished' || record.kind === 'rejected') {
+      const name = record.kind === 'finished' ? 'JobFinished' : 'JobRejected';
+      finished = decode(name, record.payload as Buffer);
       break;
     }
   }
   assert.deepEqual(kinds, ['submitted', 'verified', 'routed', 'started', 'finished']);
-  assert.equal(finished?.['outcome'], 'exited', JSON.stringify(finished));
-  assert.equal(finished?.['exitCode'], 3);
-  assert.equal(String((finished?.['stdout'] as { inline: Buffer }).inline), 'hello world\nfrom stdin\n');
+  assert.equal(finished.outcome, 'exited', JSON.stringify(finished));
+  assert.equal(finished.exitCode, 3);
+  assert.equal(String((finished.stdout as { inline: Buffer }).inline), 'hello world\nfrom stdin\n');
 
   const page = await nats.request('audit-read.acme', JSON.stringify({ what: 'records', after: 1, jobId }));
-  const items = decode('AuditPage', page.data)['items'] as { bytes: Buffer }[];
-  assert.deepEqual(items.map((item) => decode('AuditRecord', item.bytes)['kind']), ['routed', 'started', 'finished']);
+  const items = decode('AuditPage', page.data).items as { bytes: Buffer }[];
+  assert.deepEqual(
+    items.map((item) => decode('AuditRecord', item.bytes).kind),
+    ['routed', 'started', 'finished'],
+  );
 });

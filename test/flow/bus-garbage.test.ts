@@ -57,7 +57,11 @@ test('subjects with wrong tokens are dead letters, and the next job runs', async
 
 test('a second submission of a job id is a dead letter; the first runs once', async () => {
   const bytes = Buffer.from('echo once\n');
-  const request = { plugin: { name: 'once.sh', bytes }, envelope: system.sign('once.sh', bytes), jobId: uuidV7() };
+  const request = {
+    plugin: { name: 'once.sh', bytes },
+    envelope: system.sign('once.sh', bytes),
+    jobId: uuidV7(),
+  };
   await system.client.submit(request);
   // Another submission of the same id, not a repetition of the same message.
   const stored = await bus.nextMessage('SUBMISSIONS', 1, `job.submitted.acme.${request.jobId}`);
@@ -67,7 +71,8 @@ test('a second submission of a job id is a dead letter; the first runs once', as
   assert.equal(text(result.stdout.inline), 'once\n');
   assert.match(await deadLetterReason(request.jobId), /DUPLICATE_JOB|WRONG_EVENT/);
   const kinds: string[] = [];
-  for await (const { record } of system.client.records({ jobId: request.jobId, follow: false })) kinds.push(record.kind);
+  for await (const { record } of system.client.records({ jobId: request.jobId, follow: false }))
+    kinds.push(record.kind);
   assert.equal(kinds.filter((kind) => kind === 'started').length, 1);
   assert.equal(kinds.filter((kind) => kind === 'finished').length, 1);
 });

@@ -14,7 +14,11 @@ after(() => system.stop());
 
 async function submit(name: string, source: string, request = {}): Promise<string> {
   const bytes = Buffer.from(source);
-  const { jobId } = await system.client.submit({ plugin: { name, bytes }, envelope: system.sign(name, bytes), ...request });
+  const { jobId } = await system.client.submit({
+    plugin: { name, bytes },
+    envelope: system.sign(name, bytes),
+    ...request,
+  });
   return jobId;
 }
 
@@ -56,15 +60,24 @@ test('a job has one trace, from submit to audit, and every span but the first ha
   });
   const spans = await system.client.spans(result.jobId);
   assert.equal(new Set(spans.map((span) => span.traceId)).size, 1);
-  assert.ok(text(result.stdout.inline).includes(spans[0]?.traceId ?? 'none'), 'the plugin got the same trace');
+  assert.ok(
+    text(result.stdout.inline).includes(spans[0]?.traceId ?? 'none'),
+    'the plugin got the same trace',
+  );
   const ids = new Set(spans.map((span) => span.spanId));
   const roots = spans.filter((span) => span.parentSpanId === null);
-  assert.deepEqual(roots.map((span) => span.name), ['submit']);
-  for (const span of spans) assert.ok(span.parentSpanId === null || ids.has(span.parentSpanId), `${span.name} has a parent`);
+  assert.deepEqual(
+    roots.map((span) => span.name),
+    ['submit'],
+  );
+  for (const span of spans)
+    assert.ok(span.parentSpanId === null || ids.has(span.parentSpanId), `${span.name} has a parent`);
 });
 
 test('an executor killed in the middle leaves no process, and its job ends as lost', async () => {
-  const jobId = await submit('orphan.sh', '(setsid sleep 876.543 &) ; sleep 876.543\n', { limits: { wallMs: 60_000 } });
+  const jobId = await submit('orphan.sh', '(setsid sleep 876.543 &) ; sleep 876.543\n', {
+    limits: { wallMs: 60_000 },
+  });
   await started(jobId);
   await eventually('it runs', async () => (await processesWith('876.543')).length >= 2);
   process.kill(system.system.pidOf('executor'), 'SIGKILL');
@@ -79,7 +92,11 @@ test('a job that waits is cancelled before it starts', async () => {
   const bytes = Buffer.from('echo never\n');
   const envelope = system.sign('gpu.sh', bytes, { requiresGpu: true });
   // No executor here serves GPU routes, so the job waits.
-  const { jobId } = await system.client.submit({ plugin: { name: 'gpu.sh', bytes }, envelope, requiresGpu: true });
+  const { jobId } = await system.client.submit({
+    plugin: { name: 'gpu.sh', bytes },
+    envelope,
+    requiresGpu: true,
+  });
   await eventually('it is routed', async () => (await system.client.job(jobId))?.state === 'routed');
   await system.client.cancel(jobId, 'no GPU here');
   const result = await system.client.wait(jobId);

@@ -14,7 +14,11 @@ after(() => system.stop());
 /** Would be seen in its output and in its record, if a single line of it ran. */
 const canary = Buffer.from('#!/bin/bash\necho alive > /job/out/canary\necho alive\n');
 
-const refusals: [what: string, reason: string, submit: () => Parameters<TestSystem['client']['submit']>[0]][] = [
+const refusals: [
+  what: string,
+  reason: string,
+  submit: () => Parameters<TestSystem['client']['submit']>[0],
+][] = [
   ['unsigned', 'UNSIGNED', () => ({ plugin: { name: 'canary.sh', bytes: canary } })],
   [
     'tampered after signing',
@@ -27,7 +31,10 @@ const refusals: [what: string, reason: string, submit: () => Parameters<TestSyst
   [
     'signed by an unknown key',
     'UNKNOWN_KEY',
-    () => ({ plugin: { name: 'canary.sh', bytes: canary }, envelope: system.sign('canary.sh', canary, {}, generateKey()) }),
+    () => ({
+      plugin: { name: 'canary.sh', bytes: canary },
+      envelope: system.sign('canary.sh', canary, {}, generateKey()),
+    }),
   ],
   [
     'renamed extension',
@@ -47,7 +54,10 @@ const refusals: [what: string, reason: string, submit: () => Parameters<TestSyst
       const sig = Buffer.from(envelope.signatures[0].sig, 'base64');
       sig[3] = (sig[3] ?? 0) ^ 1;
       envelope.signatures[0].sig = sig.toString('base64');
-      return { plugin: { name: 'canary.sh', bytes: canary }, envelope: Buffer.from(JSON.stringify(envelope)) };
+      return {
+        plugin: { name: 'canary.sh', bytes: canary },
+        envelope: Buffer.from(JSON.stringify(envelope)),
+      };
     },
   ],
   [
@@ -62,7 +72,11 @@ const refusals: [what: string, reason: string, submit: () => Parameters<TestSyst
   [
     'a GPU that was not signed',
     'GPU_NOT_SIGNED',
-    () => ({ plugin: { name: 'canary.sh', bytes: canary }, envelope: system.sign('canary.sh', canary), requiresGpu: true }),
+    () => ({
+      plugin: { name: 'canary.sh', bytes: canary },
+      envelope: system.sign('canary.sh', canary),
+      requiresGpu: true,
+    }),
   ],
   [
     'a deadline that has passed',
@@ -99,5 +113,8 @@ test('the same canary, signed and unaltered, runs: the refusals above are not fo
   const result = finished(await system.run('canary.sh', canary));
   assert.equal(result.outcome, 'exited');
   assert.equal(text(result.stdout.inline), 'alive\n');
-  assert.deepEqual(result.artifacts.map((artifact) => artifact.name), ['canary']);
+  assert.deepEqual(
+    result.artifacts.map((artifact) => artifact.name),
+    ['canary'],
+  );
 });

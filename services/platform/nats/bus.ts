@@ -1,5 +1,14 @@
 /** What services see of NATS: publish with confirmation, pull, request and reply, plain notices, KV and objects. */
-import type { Consumer, JetStreamClient, JetStreamManager, JsMsg, Msg, MsgHdrs, NatsConnection, StoredMsg } from 'nats';
+import type {
+  Consumer,
+  JetStreamClient,
+  JetStreamManager,
+  JsMsg,
+  Msg,
+  MsgHdrs,
+  NatsConnection,
+  StoredMsg,
+} from 'nats';
 import { headers as newHeaders } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
 import type { ConnectOptions } from './connection.ts';
@@ -128,7 +137,12 @@ export class Bus {
   }
 
   /** One request, one reply. Throws OperationalError NO_SERVICE or REQUEST_FAILED. */
-  async request(subject: string, data: Uint8Array, headers: Headers = {}, timeoutMs = 10_000): Promise<Reply> {
+  async request(
+    subject: string,
+    data: Uint8Array,
+    headers: Headers = {},
+    timeoutMs = 10_000,
+  ): Promise<Reply> {
     this.#checkSize(subject, data);
     try {
       return fromMsg(
@@ -161,9 +175,13 @@ export class Bus {
       return new PullConsumer(await this.#stream.consumers.get(stream, durable), stream);
     } catch (cause) {
       const mend = 'the topology is made by `sandbus up` or `sandbus topology`';
-      throw new OperationalError('NO_CONSUMER', `consumer ${durable} of ${stream}: ${messageOf(cause)}; ${mend}`, {
-        cause,
-      });
+      throw new OperationalError(
+        'NO_CONSUMER',
+        `consumer ${durable} of ${stream}: ${messageOf(cause)}; ${mend}`,
+        {
+          cause,
+        },
+      );
     }
   }
 
@@ -173,7 +191,9 @@ export class Bus {
       return toDelivery(await this.#stream.pull(stream, durable), stream);
     } catch (cause) {
       if (isEmptyPull(cause)) return null;
-      throw new OperationalError('PULL_FAILED', `pull ${durable} of ${stream}: ${messageOf(cause)}`, { cause });
+      throw new OperationalError('PULL_FAILED', `pull ${durable} of ${stream}: ${messageOf(cause)}`, {
+        cause,
+      });
     }
   }
 
@@ -187,7 +207,10 @@ export class Bus {
     return this.#message(stream, { seq: sequence, next_by_subj: subject });
   }
 
-  async #message(stream: string, query: { seq: number; next_by_subj?: string }): Promise<StreamMessage | null> {
+  async #message(
+    stream: string,
+    query: { seq: number; next_by_subj?: string },
+  ): Promise<StreamMessage | null> {
     try {
       return fromStored(await this.#manager.streams.getMessage(stream, query), stream);
     } catch (cause) {
@@ -202,7 +225,9 @@ export class Bus {
       return await this.#manager.streams.deleteMessage(stream, sequence, false);
     } catch (cause) {
       if (isNotFound(cause) || /no message found/i.test(messageOf(cause))) return false;
-      throw new OperationalError('DELETE_FAILED', `message ${sequence} of ${stream}: ${messageOf(cause)}`, { cause });
+      throw new OperationalError('DELETE_FAILED', `message ${sequence} of ${stream}: ${messageOf(cause)}`, {
+        cause,
+      });
     }
   }
 
@@ -214,9 +239,16 @@ export class Bus {
       : info.ack_floor.stream_seq;
   }
 
-  async streamState(stream: string): Promise<{ messages: number; bytes: number; maxBytes: number; lastSequence: number }> {
+  async streamState(
+    stream: string,
+  ): Promise<{ messages: number; bytes: number; maxBytes: number; lastSequence: number }> {
     const { state, config } = await this.#manager.streams.info(stream);
-    return { messages: state.messages, bytes: state.bytes, maxBytes: config.max_bytes, lastSequence: state.last_seq };
+    return {
+      messages: state.messages,
+      bytes: state.bytes,
+      maxBytes: config.max_bytes,
+      lastSequence: state.last_seq,
+    };
   }
 
   kv(name: string): Promise<KvBucket> {
@@ -235,7 +267,10 @@ export class Bus {
   #checkSize(subject: string, data: Uint8Array): void {
     const room = this.maxPayload - 4096;
     if (data.length > room)
-      throw new OperationalError('TOO_LARGE', `${data.length} bytes for ${subject}, at most ${room}: upload instead`);
+      throw new OperationalError(
+        'TOO_LARGE',
+        `${data.length} bytes for ${subject}, at most ${room}: upload instead`,
+      );
   }
 }
 

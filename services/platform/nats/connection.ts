@@ -1,7 +1,7 @@
 /** The connection to NATS, and what every other file here needs of it. Only this folder knows the `nats` package. */
 import { readFileSync } from 'node:fs';
 import type { ConnectionOptions, NatsConnection } from 'nats';
-import { connect as natsConnect, credsAuthenticator } from 'nats';
+import { credsAuthenticator, connect as natsConnect } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
 
 export interface ConnectOptions {
@@ -35,7 +35,9 @@ function natsOptions(options: ConnectOptions): ConnectionOptions {
     reconnectTimeWait: 250,
     timeout: 5000,
     pingInterval: 10_000,
-    ...(options.credentials === null ? {} : { authenticator: credsAuthenticator(readFileSync(options.credentials)) }),
+    ...(options.credentials === null
+      ? {}
+      : { authenticator: credsAuthenticator(readFileSync(options.credentials)) }),
   };
 }
 
@@ -46,5 +48,7 @@ function isFinal(cause: unknown): boolean {
 
 function unreachable(url: string, cause: unknown): OperationalError {
   const hint = 'is it running? `sandbus up` starts one, SANDBUS_NATS_URL names another';
-  return new OperationalError('NATS_UNREACHABLE', `no NATS server at ${url} (${messageOf(cause)}): ${hint}`, { cause });
+  return new OperationalError('NATS_UNREACHABLE', `no NATS server at ${url} (${messageOf(cause)}): ${hint}`, {
+    cause,
+  });
 }

@@ -34,7 +34,11 @@ export class ObjectBucket {
   }
 
   /** Stores `content` under `key`, unless an object of that key is there already. */
-  async put(key: string, content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, metadata: Record<string, string> = {}) {
+  async put(
+    key: string,
+    content: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+    metadata: Record<string, string> = {},
+  ) {
     if ((await this.info(key)) !== null) return;
     const stream = ReadableStream.from(content) as ReadableStream<Uint8Array>;
     const options = { max_chunk_size: 128 * 1024 };
@@ -45,7 +49,11 @@ export class ObjectBucket {
    * Hands the object's chunks to `sink` in order, then returns true; false when there is no such object.
    * Throws OBJECT_CORRUPT when the bytes are not those of `sha256`, and OBJECT_TIMEOUT when they do not come.
    */
-  async read(key: string, sha256: string, sink: (chunk: Uint8Array) => void | Promise<void>): Promise<boolean> {
+  async read(
+    key: string,
+    sha256: string,
+    sink: (chunk: Uint8Array) => void | Promise<void>,
+  ): Promise<boolean> {
     const result = await this.#guard(key, () => this.#store.get(key));
     if (result === null) return false;
     const hash = createHash('sha256');
@@ -90,7 +98,9 @@ export class ObjectBucket {
     try {
       return await action();
     } catch (cause) {
-      throw new OperationalError('OBJECT_FAILED', `object ${key} in ${this.#name}: ${String(cause)}`, { cause });
+      throw new OperationalError('OBJECT_FAILED', `object ${key} in ${this.#name}: ${String(cause)}`, {
+        cause,
+      });
     }
   }
 }

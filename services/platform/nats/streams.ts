@@ -34,7 +34,11 @@ export async function ensureTopology(connection: NatsConnection, options: Topolo
   await ensureBuckets(connection, options);
 }
 
-function streamConfig(stream: StreamDefinition, maxPayload: number, options: TopologyOptions): Partial<StreamConfig> {
+function streamConfig(
+  stream: StreamDefinition,
+  maxPayload: number,
+  options: TopologyOptions,
+): Partial<StreamConfig> {
   return {
     name: stream.name,
     subjects: [...stream.subjects],
@@ -70,5 +74,8 @@ async function ensureBuckets(connection: NatsConnection, options: TopologyOption
     if (name === 'schemas') for (const schema of allSchemas()) await kv.put(schema.key, schema.text);
   }
   for (const { name, maxBytes } of objectBuckets)
-    await views.os(name, { max_bytes: Math.round(maxBytes * options.sizeFactor), replicas: options.replicas });
+    await views.os(name, {
+      max_bytes: Math.round(maxBytes * options.sizeFactor),
+      replicas: options.replicas,
+    });
 }
