@@ -25,7 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_CPUACCT, CGROUP_CONTROLLERS };
+/* The first three are needed; the last two only where there is no cgroup2, which does both without a controller. */
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_CPUACCT, CGROUP_DEVICES, CGROUP_CONTROLLERS };
 
 enum { CGROUP_HIERARCHIES = 1 + CGROUP_CONTROLLERS };
 

@@ -17,7 +17,7 @@
 #define SUPERVISOR_LEAF "sandbus-supervisor"
 #define JOB_PREFIX "sandbus-job-"
 
-static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "cpu", "pids", "cpuacct"};
+static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "cpu", "pids", "cpuacct", "devices"};
 
 /* Whether `word` is one of the words of a list such as "rw,cpu,cpuacct" or "cpu memory pids". */
 static bool list_has(const char *list, const char *word)
@@ -94,7 +94,8 @@ static void take_mount(struct cgroup_host *host, const struct mount_line *mount,
         return;
     }
     int index = -1;
-    for (int i = 0; i < CGROUP_CONTROLLERS; i++) {
+    int wanted = cgroup_host_unified(host) ? CGROUP_PIDS + 1 : CGROUP_CONTROLLERS;
+    for (int i = 0; i < wanted; i++) {
         bool has = host->controller[i] < 0 && list_has(mount->options, controller_names[i]);
         if (!has || !own_group(table, controller_names[i], group, sizeof group))
             continue;

@@ -11,6 +11,7 @@
 #define SANDBUS_INSIDE_H
 
 #include "cgroup.h"
+#include "devices.h"
 #include "fault.h"
 #include "spec.h"
 
@@ -21,6 +22,8 @@
 struct inside {
     const struct job_spec *spec;
     const struct cgroup_job *cgroup;
+    const struct device_grant *grants; /* nodes to make in /dev */
+    size_t grant_count;
     uid_t uid; /* of the job; its group id is the same number */
     int report; /* packet socket to the supervisor */
     int stdio[3]; /* the job's ends of the pipes */

@@ -130,15 +130,10 @@ static bool make_node(const char *path, mode_t type, dev_t number, struct fault 
  * refused open is counted. */
 static bool granted_devices(struct inside *inside, struct fault *fault)
 {
-    for (size_t i = 0; i < inside->spec->devices.count; i++) {
-        const char *path = inside->spec->devices.items[i].name;
-        struct stat status;
-        if (stat(path, &status) < 0)
-            return fault_set(fault, errno, "load the driver, or make the node (for nvidia-uvm: nvidia-modprobe -u), then run again",
-                             "there is no device %s", path);
-        if (!S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode))
-            return fault_set(fault, 0, "give a device node", "%s is no device", path);
-        if (!make_node(path + strlen("/dev"), status.st_mode & S_IFMT, status.st_rdev, fault))
+    for (size_t i = 0; i < inside->grant_count; i++) {
+        const struct device_grant *grant = &inside->grants[i];
+        mode_t type = grant->type == 'b' ? S_IFBLK : S_IFCHR;
+        if (!make_node(grant->path + strlen("/dev"), type, makedev(grant->major, grant->minor), fault))
             return false;
     }
     return true;

@@ -36,6 +36,8 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     job->input.source.fd = job->input.pipe.fd = job->outputs[0].pipe.fd = job->outputs[1].pipe.fd = -1;
     cgroup_job_init(&job->cgroup, &supervisor->cgroups);
     json_init(&job->collected, 16 << 20);
+    json_init(&job->accounts, 1 << 20);
+    job->counts = (struct counts_job){.slot = -1, .reason = "the job never ran"};
     job->created_us = clock_now_us();
     job->wall_deadline_us = job->created_us + SETUP_LIMIT_US;
     job->cpu_check_us = job->clear_retry_us = LOOP_FOREVER;
@@ -71,6 +73,7 @@ void job_end(struct job *job, enum outcome outcome)
         return;
     }
     job->state = JOB_CLEARING; /* there never was a process */
+    accounts_take(job);
     job->clear_retry_us = clock_now_us();
 }
 
@@ -199,6 +202,7 @@ void job_process_ready(struct watch *watch, uint32_t events)
     loop_forget(loop_of(job), &job->process);
     loop_forget(loop_of(job), &job->report);
     cgroup_job_usage(&job->cgroup, &job->usage);
+    accounts_take(job);
     settle_outcome(job);
     input_close(&job->input);
     job->state = JOB_CLEARING;
@@ -300,4 +304,5 @@ void job_free(struct job *job)
     notify_free(job->notify);
     job->notify = NULL;
     json_free(&job->collected);
+    json_free(&job->accounts);
 }

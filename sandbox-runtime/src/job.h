@@ -3,6 +3,7 @@
  *
  *   job.c         states and events
  *   job_setup.c   the supervisor's ordered list of set-up steps; the child's own list is inside.c
+ *   job_accounts.c  devices, system calls and executions, by BPF
  *   result.c      the JSON record
  *   outputs.c     collecting /job/out
  *
@@ -13,6 +14,8 @@
 #define SANDBUS_JOB_H
 
 #include "cgroup.h"
+#include "counts.h"
+#include "devices.h"
 #include "fault.h"
 #include "inside.h"
 #include "json.h"
@@ -27,10 +30,12 @@
 struct supervisor {
     struct loop loop;
     struct cgroup_host cgroups;
+    struct devices *devices; /* NULL: the host has no cgroup2 */
+    struct counts *counts;
 };
 
 /* Checks the host and opens what jobs need. */
-bool supervisor_open(struct supervisor *supervisor, struct fault *fault);
+bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault);
 void supervisor_close(struct supervisor *supervisor);
 
 enum job_state { JOB_SETTING_UP, JOB_RUNNING, JOB_ENDING, JOB_CLEARING, JOB_FINISHING, JOB_DONE };
@@ -50,6 +55,9 @@ struct job {
     struct watch listener;
     struct watch oom;
     struct notify *notify;
+    struct devices_job devices;
+    struct counts_job counts;
+    struct json_writer accounts; /* members "syscalls", "executions", "devices" */
 
     struct input input;
     struct output outputs[2]; /* standard output, standard error */
@@ -99,6 +107,13 @@ void job_free(struct job *job);
 void job_process_ready(struct watch *watch, uint32_t events);
 void job_report_ready(struct watch *watch, uint32_t events);
 void job_oom_ready(struct watch *watch, uint32_t events);
+
+/* Loads the BPF programs; sets up, writes down and ends what they do for a job (job_accounts.c). */
+bool accounts_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault);
+void accounts_close(struct supervisor *supervisor);
+bool accounts_limit_devices(struct job *job, struct fault *fault);
+bool accounts_count(struct job *job, struct fault *fault);
+void accounts_take(struct job *job);
 
 /* Starts copying the regular files below /job/out in a process of its own (outputs.c). False with errno. */
 bool outputs_start(struct job *job);

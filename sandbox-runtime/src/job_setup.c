@@ -126,7 +126,8 @@ static bool watch_child(struct job *job, struct fault *fault)
 const struct setup_step setup_steps[] = {
     {"collect-dir", open_collect_dir},
     {"cgroup-create", make_groups},  {"memory-limit", limit_memory}, {"cpu-limit", limit_cpu},     {"process-limit", limit_processes},
-    {"user", choose_user},           {"stdio-pipes", make_pipes},    {"notify", prepare_notify},   {"namespaces", clone_child},
+    {"devices", accounts_limit_devices},
+    {"counts", accounts_count},      {"user", choose_user},           {"stdio-pipes", make_pipes},    {"notify", prepare_notify},   {"namespaces", clone_child},
     {"watch", watch_child},
 };
 
@@ -171,7 +172,7 @@ static bool check_outer_filter(struct fault *fault)
                      "%s", line ? "the launcher runs under a seccomp filter, which would hide denied calls" : "cannot read /proc/self/status");
 }
 
-bool supervisor_open(struct supervisor *supervisor, struct fault *fault)
+bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
 {
     *supervisor = (struct supervisor){.loop = {.epoll = -1}};
     if (!check_privileges(fault) || !check_outer_filter(fault))
@@ -181,6 +182,10 @@ bool supervisor_open(struct supervisor *supervisor, struct fault *fault)
         return false;
     }
     cgroup_host_sweep(&supervisor->cgroups);
+    if (!accounts_open(supervisor, most_jobs, fault)) {
+        fault_name_step(fault, "device-controller");
+        return false;
+    }
     if (!loop_open(&supervisor->loop)) {
         fault_name_step(fault, "event-loop");
         return fault_set(fault, errno, "raise the limit of open files (ulimit -n)", "cannot make an epoll descriptor");
@@ -190,6 +195,7 @@ bool supervisor_open(struct supervisor *supervisor, struct fault *fault)
 
 void supervisor_close(struct supervisor *supervisor)
 {
+    accounts_close(supervisor);
     loop_close(&supervisor->loop);
     cgroup_host_close(&supervisor->cgroups);
 }

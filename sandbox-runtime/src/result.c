@@ -102,16 +102,6 @@ static void write_output(const struct output *output, const char *key, struct js
     json_end_object(json);
 }
 
-static void write_unavailable(const char *key, const char *reason, struct json_writer *json)
-{
-    json_key(json, key);
-    json_begin_object(json);
-    json_key(json, "available");
-    json_bool(json, false);
-    key_string(json, "reason", reason);
-    json_end_object(json);
-}
-
 static void write_refused(const struct job *job, struct json_writer *json)
 {
     if (job->notify) {
@@ -181,10 +171,8 @@ void result_write(const struct job *job, struct json_writer *json)
     write_output(&job->outputs[0], "stdout", json);
     write_output(&job->outputs[1], "stderr", json);
     key_u64(json, "oomKills", job->usage.oom_kills);
-    write_unavailable("syscalls", "not built yet", json);
     write_refused(job, json);
-    write_unavailable("executions", "not built yet", json);
-    write_unavailable("devices", "not built yet", json);
+    json_raw(json, job->accounts.bytes, job->accounts.length);
     write_sandbox(job, json);
     write_outputs(job, json);
     key_string(json, "filterDigest", policy_digest_hex);

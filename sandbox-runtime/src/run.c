@@ -160,7 +160,7 @@ int command_run(int count, char **words)
         fault_name_step(&result_fault, "options");
         return report_fault(&result_fault, -1);
     }
-    if (!parsed || !supervisor_open(&run.supervisor, &fault))
+    if (!parsed || !supervisor_open(&run.supervisor, 1, &fault))
         return report_fault(&fault, run.result_fd);
     if (!watch_signals(&run)) {
         fault_name_step(&fault, "event-loop");

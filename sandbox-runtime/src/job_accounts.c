@@ -1,0 +1,79 @@
+/*
+ * What a job is held to and counted by through BPF: device nodes, system calls, executed programs. It begins before the job
+ * has a process and is written down as soon as the last one is gone, so that nothing stays attached while a slow reader takes
+ * the rest of the output.
+ */
+#include "job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool accounts_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
+{
+    if (cgroup_host_unified(&supervisor->cgroups)) {
+        supervisor->devices = devices_load(fault);
+        if (!supervisor->devices)
+            return false;
+    } else if (supervisor->cgroups.controller[CGROUP_DEVICES] < 0) {
+        return fault_set(fault, 0, "mount cgroup2 on /sys/fs/cgroup", "the host has neither cgroup2 nor the devices controller of version 1");
+    }
+    supervisor->counts = counts_load(most_jobs);
+    return true;
+}
+
+void accounts_close(struct supervisor *supervisor)
+{
+    devices_unload(supervisor->devices);
+    counts_unload(supervisor->counts);
+    supervisor->devices = NULL;
+    supervisor->counts = NULL;
+}
+
+bool accounts_limit_devices(struct job *job, struct fault *fault)
+{
+    const struct spec_list *asked = &job->spec->devices;
+    struct device_grant *grants = arena_allocate(&job->spec->arena, (asked->count + 1) * sizeof *grants);
+    if (!grants || asked->count > DEVICE_GRANTS)
+        return fault_set(fault, 0, "ask for fewer devices", "no room for %zu devices", asked->count);
+    for (size_t i = 0; i < asked->count; i++)
+        if (!devices_resolve(&grants[i], asked->items[i].name, asked->items[i].value, fault))
+            return false;
+    job->inside.grants = grants;
+    job->inside.grant_count = asked->count;
+    if (job->supervisor->devices)
+        return devices_begin(job->supervisor->devices, &job->devices, cgroup_job_unified(&job->cgroup), grants, asked->count, fault);
+    int group = job->cgroup.groups[job->supervisor->cgroups.controller[CGROUP_DEVICES]].dir;
+    return devices_limit_v1(group, grants, asked->count, fault);
+}
+
+bool accounts_count(struct job *job, struct fault *fault)
+{
+    (void)fault; /* what cannot be counted is recorded as unavailable */
+    counts_begin(job->supervisor->counts, &job->counts, cgroup_job_unified(&job->cgroup));
+    return true;
+}
+
+/* The members "syscalls", "executions" and "devices". */
+static void write_members(struct job *job, struct json_writer *json)
+{
+    struct supervisor *supervisor = job->supervisor;
+    json_key(json, "syscalls");
+    counts_write_syscalls(supervisor->counts, &job->counts, job->notify, json);
+    json_key(json, "executions");
+    counts_write_executions(supervisor->counts, &job->counts, job->started_us, json);
+    json_key(json, "devices");
+    if (job->devices.group)
+        devices_write_json(supervisor->devices, &job->devices, json);
+    else
+        devices_write_unavailable(json, job->started_us ? "this host has no cgroup2: its devices controller cannot count" : "the job never ran");
+}
+
+void accounts_take(struct job *job)
+{
+    if (job->accounts.length)
+        return;
+    write_members(job, &job->accounts);
+    counts_end(job->supervisor->counts, &job->counts);
+    devices_end(job->supervisor->devices, &job->devices);
+}
