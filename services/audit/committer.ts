@@ -1,0 +1,85 @@
+/** From deliveries to the ledger: causes first, one transaction for all that is queued, then the handlers return. */
+import type { Clock } from '../platform/clock.ts';
+import { toMicros } from '../platform/clock.ts';
+import type { AuditRecord } from '../platform/codec.ts';
+import type { Bus, StreamMessage } from '../platform/nats/bus.ts';
+import { messagingAttributes, SpanKind, type Telemetry } from '../platform/telemetry.ts';
+import { causesFirst } from './causes.ts';
+import type { Pending } from './group-commit.ts';
+import { GroupCommit } from './group-commit.ts';
+import type { Ledger } from './ledger.ts';
+import { hasJob } from './message-facts.ts';
+
+export interface CommitterParts {
+  readonly bus: Pick<Bus, 'messageAt'>;
+  readonly ledger: Ledger;
+  readonly telemetry: Telemetry;
+  readonly clock: Clock;
+  /** Told after each commit. */
+  readonly onCommitted: (records: readonly AuditRecord[]) => void;
+}
+
+export class Committer {
+  readonly #parts: CommitterParts;
+  readonly #group = new GroupCommit<StreamMessage>((batch) => this.#commit(batch));
+
+  constructor(parts: CommitterParts) {
+    this.#parts = parts;
+  }
+
+  /** Resolves when the message is in the ledger, on disk. */
+  record(message: StreamMessage): Promise<void> {
+    return this.#group.submit(message, this.#parts.clock.nowMs());
+  }
+
+  async #commit(batch: readonly Pending<StreamMessage>[]): Promise<void> {
+    const { bus, ledger, clock, onCommitted } = this.#parts;
+    const { messages, failed } = await causesFirst(
+      batch.map((pending) => pending.item),
+      {
+        committed: (cause) => ledger.has(cause),
+        fetch: (cause) => bus.messageAt(cause.stream, cause.sequence),
+      },
+    );
+    const records = ledger.append(messages, toMicros(clock.nowMs()));
+    this.#trace(batch, records);
+    onCommitted(records);
+    for (const pending of batch) {
+      const failure = failed.get(pending.item);
+      if (failure === undefined) pending.resolve();
+      else pending.reject(failure);
+    }
+  }
+
+  /** One span for each new event of a job, from its arrival to its commit; a redelivery makes none. */
+  #trace(batch: readonly Pending<StreamMessage>[], records: readonly AuditRecord[]): void {
+    const arrivals = new Map(
+      batch.map(({ item, receivedAtMs }) => [placeOf(item.stream, item.sequence), receivedAtMs]),
+    );
+    for (const record of records) {
+      if (!hasJob(record)) continue;
+      const startMs = arrivals.get(placeOf(record.stream, record.streamSequence));
+      this.#parts.telemetry
+        .span('audit.commit', {
+          kind: SpanKind.CONSUMER,
+          parent: record.traceparent,
+          attributes: spanAttributes(record),
+          ...(startMs === undefined ? {} : { startMs }),
+        })
+        .end();
+    }
+  }
+}
+
+const placeOf = (stream: string, sequence: number): string => `${stream}:${sequence}`;
+
+function spanAttributes(record: AuditRecord) {
+  return {
+    ...messagingAttributes('process', record.subject),
+    'messaging.message.id': record.eventId,
+    'sandbus.tenant': record.tenant,
+    'sandbus.job.id': record.jobId,
+    'sandbus.event.kind': record.kind,
+    'sandbus.ledger.sequence': record.sequence,
+  };
+}

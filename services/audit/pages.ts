@@ -1,0 +1,140 @@
+/** Pages of records, log chunks, jobs and spans. A page stays under half a mebibyte, unless a single item is larger. */
+import type { AuditItem, AuditPage } from '../platform/codec.ts';
+import type { Bus } from '../platform/nats/bus.ts';
+import type { JobRef } from '../platform/topology.ts';
+import { subjects } from '../platform/topology.ts';
+import { reading } from './database.ts';
+import type { Ledger } from './ledger.ts';
+import { recordBytes } from './outbox.ts';
+import type { JobRow } from './projection.ts';
+import type { SpanStore } from './span-store.ts';
+import type { StoredSpan } from './spans.ts';
+
+/** Under 512 KiB with the page's own frame. */
+export const pageBytes = 512 * 1024 - 4096;
+/** A sequence and a length before each item. */
+const itemOverheadBytes = 24;
+/** Reads of the bus for one page of logs. */
+const longestLogPage = 512;
+const longestTrace = 2000;
+
+/** Collects items until the page is full. An item that is larger than a page gets one of its own. */
+class PageBuilder {
+  readonly items: AuditItem[] = [];
+  readonly #limit: number;
+  #bytes = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** False when the item does not fit any more. */
+  add(item: AuditItem): boolean {
+    const bytes = item.bytes.length + itemOverheadBytes;
+    if (this.items.length >= this.#limit) return false;
+    if (this.items.length > 0 && this.#bytes + bytes > pageBytes) return false;
+    this.items.push(item);
+    this.#bytes += bytes;
+    return true;
+  }
+
+  page(after: number, more: boolean): AuditPage {
+    return { items: this.items, next: this.items.at(-1)?.sequence ?? after, more };
+  }
+}
+
+export interface RecordsQuery {
+  readonly after: number;
+  readonly jobId: string | undefined;
+  readonly limit: number;
+  /** What one reply can hold. */
+  readonly maxBytes: number;
+}
+
+/** Records of the tenant, or of one of its jobs, after a tenant sequence. */
+export function recordsPage(ledger: Ledger, tenant: string, query: RecordsQuery): AuditPage {
+  const { after, jobId, limit, maxBytes } = query;
+  return reading(() => {
+    const builder = new PageBuilder(limit);
+    const { records } = ledger;
+    const rows =
+      jobId === undefined ? records.ofTenant(tenant, after) : records.ofJob({ tenant, jobId }, after);
+    for (const record of rows)
+      if (!builder.add({ sequence: record.tenantSequence, bytes: recordBytes(record, maxBytes) }))
+        return builder.page(after, true);
+    return builder.page(after, false);
+  });
+}
+
+/** Log chunks of a job after a sequence of the stream LOGS. */
+export async function logsPage(
+  bus: Pick<Bus, 'nextMessage'>,
+  job: JobRef,
+  after: number,
+): Promise<AuditPage> {
+  const builder = new PageBuilder(longestLogPage);
+  const subject = subjects.logsOf(job);
+  let message = await bus.nextMessage('LOGS', after + 1, subject);
+  while (message !== null) {
+    if (!builder.add({ sequence: message.sequence, bytes: message.data })) return builder.page(after, true);
+    message = await bus.nextMessage('LOGS', message.sequence + 1, subject);
+  }
+  return builder.page(after, false);
+}
+
+/** The tenant's jobs, newest first, as far as they fit into one reply. */
+export function jobsReply(
+  ledger: Ledger,
+  tenant: string,
+  query: { jobId: string | undefined; limit: number },
+): unknown {
+  return reading(() => {
+    if (query.jobId === undefined) return { jobs: fitting(ledger.jobs.newest(tenant), query.limit, jobView) };
+    const job = ledger.jobs.read({ tenant, jobId: query.jobId });
+    return { jobs: job?.state == null ? [] : [jobView(job)] };
+  });
+}
+
+/** Spans of the job's trace, by start. */
+export function spansReply(ledger: Ledger, spans: SpanStore, job: JobRef): unknown {
+  const traceId = reading(() => ledger.jobs.read(job))?.traceId ?? null;
+  return {
+    spans: traceId === null ? [] : fitting(spans.ofTrace(traceId, longestTrace), longestTrace, spanView),
+  };
+}
+
+function fitting<T>(rows: Iterable<T>, limit: number, view: (row: T) => unknown): unknown[] {
+  const views: unknown[] = [];
+  let bytes = 0;
+  for (const row of rows) {
+    const one = view(row);
+    bytes += Buffer.byteLength(JSON.stringify(one)) + 1;
+    if (views.length >= limit || bytes > pageBytes) break;
+    views.push(one);
+  }
+  return views;
+}
+
+function jobView(job: JobRow) {
+  const { jobId, plugin, state, runtime, outcome, reason, submittedAtMs, updatedAtMs, traceId } = job;
+  return { jobId, plugin, state, runtime, outcome, reason, submittedAtMs, updatedAtMs, traceId };
+}
+
+function spanView(span: StoredSpan) {
+  const { traceId, spanId, parentSpanId, service, name, kind, status, statusMessage, attributes, links } =
+    span;
+  const times = { startMs: span.startMicros / 1000, endMs: span.endMicros / 1000 };
+  return {
+    traceId,
+    spanId,
+    parentSpanId,
+    service,
+    name,
+    kind,
+    ...times,
+    status,
+    statusMessage,
+    attributes,
+    links,
+  };
+}

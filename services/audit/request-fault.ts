@@ -1,0 +1,12 @@
+/** A request that is answered by an error: a code for programs and a sentence for people. */
+export type RequestFaultCode = 'BAD_REQUEST' | 'NOT_FOUND' | 'BUSY' | 'UNAVAILABLE' | 'INTERNAL';
+
+export class RequestFault extends Error {
+  override readonly name = 'RequestFault';
+  readonly code: RequestFaultCode;
+
+  constructor(code: RequestFaultCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}

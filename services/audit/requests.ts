@@ -1,0 +1,148 @@
+/** audit-read.<tenant>: what a submitter may read. The tenant is the subject's, whatever the body says. */
+import { z } from 'zod';
+import type { AuditPage, AuditRecord } from '../platform/codec.ts';
+import { encode } from '../platform/codec.ts';
+import type { Bus, Reply, Request } from '../platform/nats/bus.ts';
+import type { JobRef } from '../platform/topology.ts';
+import { isJobId, isTenant, subjects } from '../platform/topology.ts';
+import type { Ledger } from './ledger.ts';
+import { jobsReply, logsPage, recordsPage, spansReply } from './pages.ts';
+import { RequestFault } from './request-fault.ts';
+import type { SpanStore } from './span-store.ts';
+import type { Waiters } from './waiters.ts';
+
+const jobId = z.string().refine(isJobId, 'must be a UUIDv7 in lower case');
+const limit = z.int().min(1).max(1000).default(100);
+const waitMs = z.int().min(0).max(20_000).default(0);
+const bodyShape = z.discriminatedUnion('what', [
+  z.strictObject({
+    what: z.literal('records'),
+    after: z.int().min(-1).default(-1),
+    jobId: jobId.optional(),
+    limit,
+    waitMs,
+  }),
+  z.strictObject({ what: z.literal('logs'), jobId, after: z.int().min(0).default(0), waitMs }),
+  z.strictObject({ what: z.literal('jobs'), jobId: jobId.optional(), limit }),
+  z.strictObject({ what: z.literal('spans'), jobId }),
+]);
+type Body = z.infer<typeof bodyShape>;
+
+/** A request is a few numbers and an id. */
+const longestBody = 4096;
+/** What a reply needs beside its page. */
+const replyOverheadBytes = 8192;
+/** Looks again at the latest after this, should a notice be lost. */
+const longestPauseMs = 500;
+/** A notice of a log chunk can come before the stream has the chunk. */
+const noticeHeadStartMs = 20;
+
+export interface ReadParts {
+  readonly bus: Pick<Bus, 'nextMessage' | 'listen' | 'maxPayload'>;
+  readonly ledger: Ledger;
+  readonly spans: SpanStore;
+  readonly waiters: Waiters;
+}
+
+/** Wakes those who wait for these records. */
+export function wakeReaders(waiters: Waiters, records: readonly AuditRecord[]): void {
+  for (const record of records) {
+    waiters.wake(recordsKey(record.tenant, undefined));
+    waiters.wake(recordsKey(record.tenant, record.jobId));
+  }
+}
+
+/** Answers one request. Throws RequestFault. */
+export async function auditRead(parts: ReadParts, request: Request): Promise<Reply> {
+  const tenant = request.subject.split('.')[1] ?? '';
+  if (!isTenant(tenant))
+    throw new RequestFault('BAD_REQUEST', `${request.subject} names no tenant (a-z 0-9 _ -)`);
+  const body = parseBody(request.data);
+  switch (body.what) {
+    case 'records':
+      return pageReply(await records(parts, tenant, body));
+    case 'logs':
+      return pageReply(await logs(parts, { tenant, jobId: body.jobId }, body));
+    case 'jobs':
+      return jsonReply(jobsReply(parts.ledger, tenant, { jobId: body.jobId, limit: body.limit }));
+    case 'spans':
+      return jsonReply(spansReply(parts.ledger, parts.spans, { tenant, jobId: body.jobId }));
+  }
+}
+
+function parseBody(data: Uint8Array): Body {
+  if (data.length > longestBody)
+    throw new RequestFault('BAD_REQUEST', `the body has more than ${longestBody} bytes`);
+  const parsed = bodyShape.safeParse(parseJson(data));
+  if (parsed.success) return parsed.data;
+  throw new RequestFault('BAD_REQUEST', `audit-read: ${z.prettifyError(parsed.error)}`);
+}
+
+function parseJson(data: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(data).toString('utf8'));
+  } catch {
+    throw new RequestFault('BAD_REQUEST', 'the body is not JSON; try {"what":"records","after":-1}');
+  }
+}
+
+function records(
+  parts: ReadParts,
+  tenant: string,
+  body: Extract<Body, { what: 'records' }>,
+): Promise<AuditPage> {
+  const { after, jobId, limit, waitMs } = body;
+  const query = { after, jobId, limit, maxBytes: parts.bus.maxPayload - replyOverheadBytes };
+  const read = async () => recordsPage(parts.ledger, tenant, query);
+  return poll(parts.waiters, { tenant, key: recordsKey(tenant, jobId), waitMs, read });
+}
+
+async function logs(
+  parts: ReadParts,
+  job: JobRef,
+  body: Extract<Body, { what: 'logs' }>,
+): Promise<AuditPage> {
+  const key = `logs.${job.tenant}.${job.jobId}`;
+  const read = () => logsPage(parts.bus, job, body.after);
+  const unlisten =
+    body.waitMs === 0 ? undefined : parts.bus.listen(subjects.logsOf(job), () => parts.waiters.wake(key));
+  try {
+    return await poll(parts.waiters, { tenant: job.tenant, key, waitMs: body.waitMs, read });
+  } finally {
+    unlisten?.();
+  }
+}
+
+interface Poll {
+  readonly tenant: string;
+  readonly key: string;
+  readonly waitMs: number;
+  readonly read: () => Promise<AuditPage>;
+}
+
+/** The page as soon as it has something, else as it is when the time is over. */
+async function poll(waiters: Waiters, { tenant, key, waitMs, read }: Poll): Promise<AuditPage> {
+  const first = await read();
+  if (first.items.length > 0 || waitMs === 0) return first;
+  const leave = waiters.enter(tenant);
+  const until = performance.now() + waitMs;
+  try {
+    for (let pauseMs = longestPauseMs; ; ) {
+      const leftMs = until - performance.now();
+      const ticket = waiters.ticket(key, Math.max(0, Math.min(pauseMs, leftMs)));
+      const page = await read();
+      if (page.items.length > 0 || leftMs <= 0 || waiters.closed) {
+        ticket.cancel();
+        return page;
+      }
+      pauseMs = (await ticket.woken) ? noticeHeadStartMs : longestPauseMs;
+    }
+  } finally {
+    leave();
+  }
+}
+
+const recordsKey = (tenant: string, jobId: string | undefined): string => `records.${tenant}.${jobId ?? '*'}`;
+
+const pageReply = (page: AuditPage): Reply => ({ data: encode('AuditPage', page), headers: {} });
+const jsonReply = (value: unknown): Reply => ({ data: Buffer.from(JSON.stringify(value)), headers: {} });

@@ -1,0 +1,55 @@
+/** Takes messages off the bus that are committed and whose job has ended. */
+import type { DatabaseSync } from 'node:sqlite';
+import type { Logger } from '../platform/log.ts';
+import type { Bus } from '../platform/nats/bus.ts';
+import { inTransaction, reading } from './database.ts';
+import type { DeletionStore } from './deletion-store.ts';
+import { reaching, Worker } from './worker.ts';
+
+/** Deletions on their way at one time. */
+const windowMessages = 32;
+/** Acks give no notice, so the floors are looked at again and again while something waits for them. */
+const floorPollMs = 1000;
+
+export class Retention {
+  readonly worker: Worker;
+  readonly #bus: Bus;
+  readonly #deletions: DeletionStore;
+  readonly #database: DatabaseSync;
+
+  constructor(bus: Bus, deletions: DeletionStore, database: DatabaseSync, log: Logger) {
+    this.#bus = bus;
+    this.#deletions = deletions;
+    this.#database = database;
+    this.worker = new Worker('retention', () => this.#turn(), log);
+  }
+
+  async #turn(): Promise<number | null> {
+    // First without the floors: a consumer that cannot be reached must not hold up the rest.
+    await this.#deleteReady();
+    const waiting = await this.#liftWaits();
+    await this.#deleteReady();
+    return waiting ? floorPollMs : null;
+  }
+
+  async #deleteReady(): Promise<void> {
+    for (;;) {
+      const messages = reading(() => this.#deletions.ready(windowMessages));
+      if (messages.length === 0) return;
+      await Promise.all(messages.map(({ stream, sequence }) => this.#bus.deleteMessage(stream, sequence)));
+      inTransaction(this.#database, () => {
+        for (const message of messages) this.#deletions.done(message);
+      });
+    }
+  }
+
+  /** Returns whether something still waits. */
+  async #liftWaits(): Promise<boolean> {
+    const awaited = reading(() => this.#deletions.awaited());
+    for (const durable of awaited) {
+      const floor = await reaching(`consumer ${durable}`, () => this.#bus.ackFloor('SUBMISSIONS', durable));
+      inTransaction(this.#database, () => this.#deletions.lift(durable, floor));
+    }
+    return reading(() => this.#deletions.awaited()).length > 0;
+  }
+}
