@@ -18,7 +18,7 @@
 
 #define CHECK(condition) check((condition), #condition, __LINE__)
 
-enum { THREADS = 4, CALLS = 10000, EXECUTIONS = 300, LOOP = 1000000 };
+enum { THREADS = 4, CALLS = 10000, EXECUTIONS = 300, LOOP = 1000000, ROUNDS = 50 };
 
 static int failures;
 static char group[512];
@@ -57,6 +57,20 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
+/* Nanoseconds a call, the best of the rounds; LOOP calls in all. */
+static double call_cost(void)
+{
+    double best = 1e18;
+    for (int round = 0; round < ROUNDS; round++) {
+        double begin = now_us();
+        for (int i = 0; i < LOOP / ROUNDS; i++)
+            syscall(SYS_getpgrp);
+        double each = (now_us() - begin) * 1e3 / (LOOP / ROUNDS);
+        best = each < best ? each : best;
+    }
+    return best;
+}
+
 static void *make_calls(void *unused)
 {
     for (int i = 0; i < CALLS; i++)
@@ -81,10 +95,7 @@ static int be_plugin(const char *self)
         }
         waitpid(child, NULL, 0);
     }
-    double begin = now_us();
-    for (int i = 0; i < LOOP; i++)
-        syscall(SYS_getpgrp);
-    printf("counts-exact: a counted call takes %.0f ns", (now_us() - begin) * 1e3 / LOOP);
+    printf("counts-exact: a counted call takes %.0f ns", call_cost());
     fflush(stdout);
     return 0;
 }
@@ -137,10 +148,7 @@ static void test_counts(struct counts *counts, const char *self, int dir)
     }
     fflush(stdout);
     CHECK(run_in_group(self, dir) == 0);
-    double loop = now_us();
-    for (int i = 0; i < LOOP; i++)
-        syscall(SYS_getpgrp);
-    printf(", one outside the group %.0f ns", (now_us() - loop) * 1e3 / LOOP);
+    printf(", one outside the group %.0f ns", call_cost());
 
     char text[512];
     struct json_writer json;
@@ -168,10 +176,7 @@ static void test_counts(struct counts *counts, const char *self, int dir)
     double ended = now_us();
     counts_rest(counts);
     double detached = now_us();
-    for (int i = 0; i < LOOP; i++)
-        syscall(SYS_getpgrp);
-    printf(", unattached %.0f ns; attaching takes %.0f us, detaching %.0f us\n", (now_us() - detached) * 1e3 / LOOP, attached - begin,
-           detached - ended);
+    printf(", unattached %.0f ns; attaching takes %.0f us, detaching %.0f us\n", call_cost(), attached - begin, detached - ended);
 }
 
 int main(int argument_count, char **arguments)

@@ -1,0 +1,139 @@
+/* Runs inside the sandbox, as a plugin, and tries the filter. Says on standard output what each call gave; policy-attack.sh
+ * compares that with the policy and with the record.
+ *
+ *   numbers   every number from 0 to 600 with pointers that lead nowhere: a call that gets through does no harm
+ *   rules     both sides of each argument rule, with clean and dirty upper halves
+ *   x32, int80, flood COUNT
+ *
+ * A line is "NUMBER RESULT" or "NUMBER ARGUMENT VALUE RESULT"; the result is 0, an errno, "signal N" or "exit". Each call is made
+ * in a child; one that blocks is ended by its timer and so has got through. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "policy-cases.h"
+
+enum { LAST_NUMBER = 600, BLOCKED_MICROSECONDS = 100000, NO_RESULT = 1 << 20 };
+
+/* Inline, since the child of vfork or clone comes back here on a stack that it shares, or that is none. */
+static inline __attribute__((always_inline)) long raw_call(long number, const uint64_t args[6])
+{
+    register uint64_t r10 __asm__("r10") = args[3];
+    register uint64_t r8 __asm__("r8") = args[4];
+    register uint64_t r9 __asm__("r9") = args[5];
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(args[0]), "S"(args[1]), "d"(args[2]), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    if (result == 0 && (number == SYS_fork || number == SYS_vfork || number == SYS_clone))
+        __asm__ volatile("syscall" : : "a"((long)SYS_exit_group), "D"(0L) : "rcx", "r11", "memory");
+    return result;
+}
+
+static void make_call(long number, const uint64_t args[6], int answer)
+{
+    struct itimerval soon = {.it_value.tv_usec = BLOCKED_MICROSECONDS};
+    setitimer(ITIMER_REAL, &soon, NULL);
+    long result = raw_call(number, args);
+    int error = result < 0 && result > -4096 ? (int)-result : 0;
+    if (write(answer, &error, sizeof error) < 0)
+        raise(SIGPIPE);
+    _exit(0);
+}
+
+static void try_call(long number, const uint64_t args[6])
+{
+    int answer[2], error = NO_RESULT, status;
+    if (pipe(answer))
+        exit(1);
+    pid_t child = fork();
+    if (child == 0)
+        make_call(number, args, answer[1]);
+    close(answer[1]);
+    waitpid(child, &status, 0);
+    if (read(answer[0], &error, sizeof error) == sizeof error)
+        printf("%d\n", error);
+    else if (WIFSIGNALED(status))
+        printf("signal %d\n", WTERMSIG(status));
+    else
+        printf("exit\n");
+    close(answer[0]);
+}
+
+/* All bits set is an address that nobody has, a descriptor that nobody has, and no valid flag; where a rule would refuse that,
+ * the argument is one that the rule permits. */
+static void harmless_arguments(long number, uint64_t args[6])
+{
+    memset(args, 0xff, 6 * sizeof *args);
+    for (size_t i = 0; i < sizeof rule_cases / sizeof *rule_cases; i++)
+        if (rule_cases[i].number == number && rule_cases[i].allowed) {
+            args[rule_cases[i].argument] = rule_cases[i].value;
+            return;
+        }
+}
+
+static void try_numbers(void)
+{
+    for (long number = 0; number <= LAST_NUMBER; number++) {
+        uint64_t args[6];
+        harmless_arguments(number, args);
+        printf("%ld ", number);
+        try_call(number, args);
+    }
+}
+
+/* A clone that shares this memory would run on this stack. */
+static int shares_memory(const struct rule_case *rule)
+{
+    return rule->number == SYS_clone && rule->allowed && (rule->value & 0x100);
+}
+
+static void try_rules(void)
+{
+    for (size_t i = 0; i < sizeof rule_cases / sizeof *rule_cases; i++)
+        for (size_t j = 0; j < sizeof upper_halves / sizeof *upper_halves; j++) {
+            const struct rule_case *at = &rule_cases[i];
+            uint64_t args[6] = {0};
+            args[at->argument] = (uint64_t)upper_halves[j] << 32 | at->value;
+            if (shares_memory(at))
+                continue;
+            printf("%ld %d 0x%llx %s ", at->number, at->argument, (unsigned long long)args[at->argument],
+                   at->allowed ? "allowed" : "refused");
+            try_call(at->number, args);
+        }
+}
+
+static void flood(long count)
+{
+    const uint64_t args[6] = {0};
+    for (long i = 0; i < count; i++)
+        raw_call(i & 1 ? SYS_ptrace : 700 + i % 1000, args);
+    printf("done\n");
+}
+
+int main(int argument_count, char **arguments)
+{
+    const char *what = argument_count > 1 ? arguments[1] : "";
+    const uint64_t none[6] = {0};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!strcmp(what, "numbers"))
+        try_numbers();
+    else if (!strcmp(what, "rules"))
+        try_rules();
+    else if (!strcmp(what, "x32"))
+        raw_call(0x40000000 | SYS_getpid, none);
+    else if (!strcmp(what, "int80"))
+        __asm__ volatile("int $0x80" : : "a"(20L) : "memory");
+    else if (!strcmp(what, "flood") && argument_count > 2)
+        flood(atol(arguments[2]));
+    else
+        return 2;
+    puts("alive");
+    return 0;
+}
