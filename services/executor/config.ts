@@ -2,7 +2,7 @@
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { commonShape, installation, loadConfig, positiveNumber, wholeNumber } from '../platform/config.ts';
+import { commonShape, installation, loadConfig, wholeNumber } from '../platform/config.ts';
 
 const path = z.string().min(1);
 
@@ -18,7 +18,7 @@ const shape = {
     .regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 letters, digits, _ and -')
     .nullable()
     .default(null),
-  SANDBUS_LEASE_MS: positiveNumber.refine((n) => n >= 500, 'must be at least 500').default(15_000),
+  SANDBUS_LEASE_MS: wholeNumber(6000).default(15_000),
   SANDBUS_GRACE_MS: wholeNumber(0).default(10_000),
   SANDBUS_ALLOW_HOST_NETWORK: z.enum(['0', '1']).default('0'),
   SANDBUS_PYTHON: path.nullable().default(null),

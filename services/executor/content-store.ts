@@ -101,7 +101,9 @@ export class ContentStore {
 
   /** Forgets the files that were used longest ago. */
   async #makeRoom(size: number): Promise<void> {
-    const files = await Promise.all((await readdir(this.#folder)).map((name) => fileFacts(this.#folder, name)));
+    const files = await Promise.all(
+      (await readdir(this.#folder)).map((name) => fileFacts(this.#folder, name)),
+    );
     const known = files.filter((file) => file !== null).sort((a, b) => a.usedMs - b.usedMs);
     let total = known.reduce((sum, file) => sum + file.size, size);
     for (const file of known) {

@@ -7,7 +7,6 @@
 import type { JobRouted } from '../../schemas/generated/events.ts';
 import type { JobEntry } from '../platform/job-state.ts';
 import type { Rejection, RejectReason, TrustDecision, TrustRequest } from '../trust/index.ts';
-import { adviceFor } from '../trust/index.ts';
 
 export interface ClaimFacts {
   readonly self: string;
@@ -15,6 +14,7 @@ export interface ClaimFacts {
   readonly leftByUs: boolean;
   /** The entry stood still for a whole lease. */
   readonly leaseLost: boolean;
+  readonly nowMs: number;
 }
 
 export type ClaimAction =
@@ -22,20 +22,23 @@ export type ClaimAction =
   | { readonly kind: 'republish' }
   /** Take it, by compare-and-set to this entry. */
   | { readonly kind: 'claim'; readonly entry: JobEntry }
-  /** Nothing of it runs now and it is to be cancelled. */
-  | { readonly kind: 'cancel' }
   | { readonly kind: 'wait'; readonly code: string; readonly message: string };
 
 export function decideClaim(entry: JobEntry, facts: ClaimFacts): ClaimAction {
   if (entry.state === 'ended') return { kind: 'republish' };
   const free = entry.state === 'open' || facts.leftByUs || facts.leaseLost;
-  if (!free) return { kind: 'wait', code: 'HELD_ELSEWHERE', message: `executor ${entry.executor} has the job` };
-  if (entry.state === 'started' && entry.attempt >= entry.maxAttempts) {
+  if (!free)
+    return { kind: 'wait', code: 'HELD_ELSEWHERE', message: `executor ${entry.executor} has the job` };
+  if (entry.state === 'started' && !mayStartAgain(entry, facts.nowMs)) {
     const message = `executor ${entry.executor} was lost in attempt ${entry.attempt} of ${entry.maxAttempts}; the router ends the job`;
     return { kind: 'wait', code: 'EXECUTOR_LOST', message };
   }
-  if (entry.cancel !== null) return { kind: 'cancel' };
   return { kind: 'claim', entry: claimedBy(facts.self, entry) };
+}
+
+/** The router ends, as executor-lost, those for which this says no. */
+function mayStartAgain(entry: JobEntry, nowMs: number): boolean {
+  return entry.attempt < entry.maxAttempts && entry.cancel === null && nowMs * 1000 <= entry.deadline;
 }
 
 function claimedBy(self: string, entry: JobEntry): JobEntry {
@@ -79,6 +82,7 @@ export function trustRequestOf(job: JobRouted): TrustRequest {
     pluginSha256: job.plugin.sha256,
     envelope: job.envelope,
     requested: { limits, requiresGpu, network, maxAttempts },
+    admittedUnder: { version: job.trustStoreVersion, digest: job.trustStoreDigest },
   };
 }
 
@@ -114,9 +118,6 @@ export function unfitFor(job: JobRouted, here: Capabilities): Unfit | null {
   }
   return null;
 }
-
-/** The sentence of a rejection: what was wrong and what to do. */
-export const explain = (refusal: Rejection): string => `${refusal.detail}. ${adviceFor(refusal.reason)}`;
 
 /** Why a running job is to be ended before its time. */
 export type StopReason =

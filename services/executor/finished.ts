@@ -66,7 +66,7 @@ export function finishedFromResult(
     stderr: streamOf(result.stderr, outputs.stderrHead),
     ...accountsOf(result),
     artifacts: outputs.artifacts,
-    skippedOutputs: [...result.outputs.skipped, ...outputs.skipped],
+    skippedOutputs: [...skippedBy(result), ...outputs.skipped],
     sandbox: sandboxOf(result),
     setupMicros: result.timings,
   };
@@ -76,6 +76,12 @@ export function finishedFromResult(
 function outcomeOf(result: LauncherResult, stop: StopReason | null): Outcome {
   if (result.outcome === 'cancelled' && stop?.kind === 'lease-lost') return 'executor_lost';
   return result.outcome.replaceAll('-', '_') as Outcome;
+}
+
+/** The launcher names some of what it left out, and counts all. */
+function skippedBy({ outputs: { skipped, skippedCount } }: LauncherResult): SkippedOutput[] {
+  const more = skippedCount - skipped.length;
+  return more > 0 ? [...skipped, { name: `(${more} more)`, reason: 'not-listed' }] : [...skipped];
 }
 
 /** The launcher cannot know why it was told to stop. */
@@ -165,17 +171,6 @@ function sandboxOf(result: LauncherResult): Sandbox {
   return { filterDigest: result.filterDigest, namespaces, cgroup, landlockAbi, uid, network, devices };
 }
 
-/** An end without a result: nothing ran, or what ran took its account with it. */
-export interface Unaccounted {
-  readonly outcome: Extract<Outcome, 'setup_failed' | 'cancelled' | 'executor_lost'>;
-  readonly error: SetupError | null;
-  /** Why there are no counts. */
-  readonly because: string;
-  readonly sandbox: Sandbox;
-  readonly stdout: SeenOutput;
-  readonly stderr: SeenOutput;
-}
-
 /** What came through to the executor of one stream. */
 export interface SeenOutput {
   readonly head: Uint8Array;
@@ -183,31 +178,61 @@ export interface SeenOutput {
   readonly sha256: string;
 }
 
-export function finishedWithoutResult(facts: AttemptFacts, end: Unaccounted): JobFinished {
+/** A launcher that said nothing that can be read. */
+export interface SilentEnd {
+  /** User code may have been running, and died with the launcher. */
+  readonly mayHaveRun: boolean;
+  readonly message: string;
+  readonly stdout: SeenOutput;
+  readonly stderr: SeenOutput;
+}
+
+/** An end without a result: nothing ran, or what ran took its account with it. */
+export function finishedWithoutResult(
+  facts: AttemptFacts,
+  end: SilentEnd,
+  stop: StopReason | null,
+  sandbox: Sandbox,
+): JobFinished {
   return {
     ...identityOf(facts),
-    outcome: end.outcome,
+    outcome: silentOutcome(end, stop),
     exitCode: null,
     signal: null,
-    error: end.error,
-    usage: {
-      wallMicros: 0,
-      userMicros: 0,
-      systemMicros: 0,
-      peakMemoryBytes: 0,
-      peakProcesses: 0,
-      throttledMicros: 0,
-      stdinBytes: 0,
-      oomKills: 0,
-    },
+    error: stop === null ? launcherError(end) : stopError(stop),
+    usage: noUsage,
     stdout: seenStream(end.stdout),
     stderr: seenStream(end.stderr),
-    ...noAccounts(end.because),
+    ...noAccounts(end.message),
     artifacts: [],
     skippedOutputs: [],
-    sandbox: end.sandbox,
+    sandbox,
     setupMicros: {},
   };
+}
+
+const noUsage: JobFinished['usage'] = {
+  wallMicros: 0,
+  userMicros: 0,
+  systemMicros: 0,
+  peakMemoryBytes: 0,
+  peakProcesses: 0,
+  throttledMicros: 0,
+  stdinBytes: 0,
+  oomKills: 0,
+};
+
+/** Whether user code ran decides: a set-up that failed and a plugin that was lost never share an outcome. */
+function silentOutcome(end: SilentEnd, stop: StopReason | null): Outcome {
+  if (stop !== null) return stop.kind === 'lease-lost' ? 'executor_lost' : 'cancelled';
+  return end.mayHaveRun ? 'executor_lost' : 'setup_failed';
+}
+
+function launcherError({ mayHaveRun, message }: SilentEnd): SetupError {
+  const mend = mayHaveRun
+    ? 'look for a crash or an out-of-memory kill of the launcher in the log of the kernel, then submit the job again'
+    : 'run `sandbus doctor` on the machine of the executor';
+  return { step: 'launcher', errno: null, message, mend };
 }
 
 /** The account of what was written is lost: where something came through, more may have been written. */
@@ -219,7 +244,11 @@ function seenStream({ head, bytes, sha256 }: SeenOutput): OutputStream {
  * Makes an event fit into a message: long lists of executed programs, of what was not kept and of refusals are halved
  * until it does; what is dropped of the executions is counted. Artifacts and outputs are never cut here.
  */
-export function fitted(event: JobFinished, sizeOf: (event: JobFinished) => number, limit: number): JobFinished {
+export function fitted(
+  event: JobFinished,
+  sizeOf: (event: JobFinished) => number,
+  limit: number,
+): JobFinished {
   let fitting = event;
   while (sizeOf(fitting) > limit) {
     const shorter = shorten(fitting);

@@ -38,9 +38,7 @@ export async function findGpus(places: GpuPlaces = usualPlaces): Promise<GpuSear
       const path = join(folder, name);
       if (name.endsWith('.json')) await readSpec(path, specs, warnings);
       else if (/\.ya?ml$/.test(name))
-        warnings.push(
-          `${path}: only JSON is read; write it with \`nvidia-ctk cdi generate --format=json\``,
-        );
+        warnings.push(`${path}: only JSON is read; write it with \`nvidia-ctk cdi generate --format=json\``);
     }
   const described = specs.length > 0 ? accessOf(specs) : null;
   return { access: described ?? (await discover(places.devFolder)), warnings };
@@ -75,7 +73,11 @@ const specShape = z.object({
 type CdiSpec = z.infer<typeof specShape>;
 type Edits = z.infer<typeof edits>;
 
-async function readSpec(path: string, specs: { path: string; spec: CdiSpec }[], warnings: string[]): Promise<void> {
+async function readSpec(
+  path: string,
+  specs: { path: string; spec: CdiSpec }[],
+  warnings: string[],
+): Promise<void> {
   try {
     const spec = specShape.parse(JSON.parse(await readFile(path, 'utf8')));
     if (/\/gpu$/.test(spec.kind)) specs.push({ path, spec });

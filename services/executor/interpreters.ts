@@ -72,7 +72,8 @@ const visibleAnyway = ['/usr/', '/bin/', '/sbin/', '/lib/', '/lib32/', '/lib64/'
 async function bindFor(path: string): Promise<string | null> {
   if (visibleAnyway.some((prefix) => path.startsWith(prefix))) return null;
   const prefix = dirname(dirname(path));
-  const isPrefix = basename(dirname(path)) === 'bin' && !(await isShared(prefix)) && (await hasLibrary(prefix));
+  const isPrefix =
+    basename(dirname(path)) === 'bin' && !(await isShared(prefix)) && (await hasLibrary(prefix));
   return isPrefix ? prefix : path;
 }
 

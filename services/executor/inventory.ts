@@ -31,7 +31,5 @@ export async function takeInventory(
 
 export function servedRoutes(interpreted: ReadonlySet<Interpreted>, gpu: GpuAccess | null): Route[] {
   const has = (runtime: Runtime) => runtime === 'native' || interpreted.has(runtime);
-  return routes.filter(
-    ({ runtime, deviceClass }) => has(runtime) && (deviceClass === 'cpu' || gpu !== null),
-  );
+  return routes.filter(({ runtime, deviceClass }) => has(runtime) && (deviceClass === 'cpu' || gpu !== null));
 }

@@ -49,11 +49,7 @@ function limitOptions(limits: Limits): string[] {
 }
 
 /** The variables of a job: few of ours, then the job's own, except that nobody may forge the two that say which job it is. */
-export function jobEnvironment(
-  job: JobRouted,
-  limits: Limits,
-  traceparent: string,
-): Record<string, string> {
+export function jobEnvironment(job: JobRouted, limits: Limits, traceparent: string): Record<string, string> {
   // Libraries start one thread for each core of the host, and fail where few processes are allowed.
   const threads = String(Math.max(1, Math.ceil(limits.cpuMillis / 1000)));
   return {
@@ -87,7 +83,8 @@ export function refuseStrings(job: JobRouted): Rejection | null {
   const nul = args.findIndex((argument) => argument.includes('\0'));
   if (nul >= 0) return malformed(`argument ${nul} contains a NUL, which no program can be given`);
   const names = inputs.map(({ name }) => name);
-  const bad = names.find((name) => !isInputName(name)) ?? names.find((name, at) => names.indexOf(name) !== at);
+  const bad =
+    names.find((name) => !isInputName(name)) ?? names.find((name, at) => names.indexOf(name) !== at);
   if (bad !== undefined)
     return malformed(`input ${JSON.stringify(bad)}: a name is relative, once, without "..", "=" and NUL`);
   return refuseLength([...args, ...Object.entries(env).map(([key, value]) => `${key}=${value}`)]);

@@ -96,7 +96,9 @@ const resultShape = z.strictObject({
   }),
   outputs: z.strictObject({
     files: z.array(z.strictObject({ name: z.string().min(1), bytes: count, sha256 })),
+    /** Some of those left out; `skippedCount` is all of them. */
     skipped: z.array(z.strictObject({ name: z.string(), reason })),
+    skippedCount: count,
   }),
   filterDigest: sha256,
   timings: z.record(z.string(), count),

@@ -117,7 +117,8 @@ export class Lease {
   async #lookAgain(): Promise<void> {
     const now = await this.#states.read(this.entry);
     if (now === null || !isStillHeld(now.entry, this.entry)) {
-      const holder = now === null ? 'its entry is gone' : `it is ${now.entry.state}, by ${now.entry.executor}`;
+      const holder =
+        now === null ? 'its entry is gone' : `it is ${now.entry.state}, by ${now.entry.executor}`;
       return this.#lose(`the job was taken away: ${holder}`);
     }
     this.#snapshot = now;
@@ -126,7 +127,7 @@ export class Lease {
 
   #watchExpiry(): NodeJS.Timeout {
     const { leaseMs, clock } = this.#options;
-    const holdMs = leaseMs - Math.min(killMarginMs, leaseMs / 3);
+    const holdMs = leaseMs - killMarginMs;
     const leftMs = this.#renewedAtMs + holdMs - clock.monotonicMs();
     const message = `the lease could not be renewed for ${holdMs} ms`;
     return setTimeout(() => this.#lose(message), Math.max(0, leftMs));

@@ -37,7 +37,10 @@ interface Side {
 
 export class LogStreams {
   readonly #options: LogStreamOptions;
-  readonly #sides: Readonly<Record<LogStream, Side>> = { stdout: newSide('stdout'), stderr: newSide('stderr') };
+  readonly #sides: Readonly<Record<LogStream, Side>> = {
+    stdout: newSide('stdout'),
+    stderr: newSide('stderr'),
+  };
   readonly #sending = new Set<Promise<void>>();
   #sendingBytes = 0;
   #gather: NodeJS.Timeout | null = null;
