@@ -12,8 +12,8 @@ import { decodeEntry } from './audit-read.ts';
 export interface RecordsOptions {
   /** Only those of this job. */
   readonly jobId?: string | undefined;
-  /** Only those after this sequence of the tenant; -1, the default, is from the beginning. */
-  readonly after?: number | undefined;
+  /** Only those after this sequence of the tenant (-1, the default, is from the beginning), or those from now on. */
+  readonly after?: number | 'now' | undefined;
   /** Ends the sequence. */
   readonly signal?: AbortSignal | undefined;
   /** Goes on with those still to come; true unless set. Without it the sequence ends where the ledger ends. */
@@ -50,21 +50,21 @@ export async function* readRecords(
 ): AsyncGenerator<Entry, void> {
   const { jobId, signal, follow = true } = options;
   const live = follow ? new LiveEntries(bus, subjects.auditOf(tenant, jobId), signal) : null;
-  let position: Position = { tenantSequence: options.after ?? -1, leafHash: null };
+  let position = startOf(options.after ?? -1);
   let inDoubt = true;
   try {
     while (signal?.aborted !== true) {
-      if (inDoubt)
+      if (inDoubt && position !== null)
         for await (const entry of readLedger(reader, position.tenantSequence, jobId, signal)) {
           position = positionAfter(entry);
           yield entry;
         }
       if (live === null) return;
       await live.wait(silenceMs);
-      const waiting = live.take().filter(({ record }) => record.tenantSequence > position.tenantSequence);
+      const waiting = live.take().filter((entry) => !isBehind(position, entry));
       inDoubt = waiting.length === 0;
       for (const entry of waiting) {
-        inDoubt = !isNext(position, entry, jobId);
+        inDoubt = position !== null && !isNext(position, entry, jobId);
         if (inDoubt) break;
         position = positionAfter(entry);
         yield entry;
@@ -73,6 +73,15 @@ export async function* readRecords(
   } finally {
     live?.stop();
   }
+}
+
+/** Null is from now on: whatever comes first is the first. */
+function startOf(after: number | 'now'): Position | null {
+  return after === 'now' ? null : { tenantSequence: after, leafHash: null };
+}
+
+function isBehind(position: Position | null, { record }: Entry): boolean {
+  return position !== null && record.tenantSequence <= position.tenantSequence;
 }
 
 function positionAfter({ record }: Entry): Position {

@@ -71,9 +71,10 @@ async function send(bus: Bus, tenant: string, source: ContentSource, offset: num
   return parseReply<UploadState>(reply.data);
 }
 
-function isTransient(error: OperationalError): boolean {
-  return error.code === 'NO_SERVICE' || error.code === 'REQUEST_FAILED' || error.code === 'UNAVAILABLE';
-}
+/** Sending the same again would be refused the same; all else may pass. */
+const finalCodes = new Set(['MALFORMED', 'PLUGIN_TOO_LARGE', 'DIGEST_MISMATCH', 'TOO_LARGE']);
+
+const isTransient = (error: OperationalError): boolean => !finalCodes.has(error.code);
 
 function stuck(source: ContentSource, state: UploadState | null): OperationalError {
   const at = `${state?.offset ?? 0} of ${source.size} bytes`;

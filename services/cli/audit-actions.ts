@@ -1,0 +1,69 @@
+/** What `sandbus audit tail | list | show` do. */
+import type { Entry } from '../client/index.ts';
+import { UsageError } from '../platform/errors.ts';
+import type { AuditOptions } from './audit.ts';
+import { exitCode } from './exit-codes.ts';
+import { print, printJson, toJson } from './output.ts';
+import { withClient } from './session.ts';
+import { printable } from './table.ts';
+
+export function tail(options: AuditOptions): Promise<number> {
+  const enough = new AbortController();
+  process.once('SIGINT', () => enough.abort());
+  process.once('SIGTERM', () => enough.abort());
+  return withClient(async (client) => {
+    const { signal } = enough;
+    const records = client.records({ jobId: options.job, after: options.after ?? 'now', signal });
+    for await (const entry of records) printEntry(entry, options);
+    return exitCode('ok');
+  });
+}
+
+export function list(options: AuditOptions): Promise<number> {
+  return withClient(async (client) => {
+    let left = options.limit ?? Number.POSITIVE_INFINITY;
+    for await (const entry of client.records({ jobId: options.job, after: options.after, follow: false })) {
+      if (left-- <= 0) break;
+      printEntry(entry, options);
+    }
+    return exitCode('ok');
+  });
+}
+
+export function show(sequence: number, options: AuditOptions): Promise<number> {
+  return withClient(async (client) => {
+    for await (const entry of client.records({ after: sequence - 1, follow: false })) {
+      if (entry.record.tenantSequence !== sequence) break;
+      print(options.json ? `${toJson(entryJson(entry))}\n` : `${indented(entry)}\n`);
+      return exitCode('ok');
+    }
+    throw new UsageError(`there is no record ${sequence} of tenant ${client.tenant}`, exitCode('notFound'));
+  });
+}
+
+function printEntry(entry: Entry, options: AuditOptions): void {
+  const { record } = entry;
+  if (options.json) {
+    printJson(entryJson(entry));
+    return;
+  }
+  const at = new Date(record.recordedAt / 1000).toISOString().slice(0, 23).replace('T', ' ');
+  print(
+    `${String(record.tenantSequence).padStart(6)}  ${at}  ${record.jobId}  ${printable(record.kind.padEnd(16))}  ${printable(record.signer)}\n`,
+  );
+}
+
+/** The record with its event beside it, in place of the event's bytes. */
+function entryJson({ record, event }: Entry): object {
+  const { payload, ...rest } = record;
+  return {
+    ...rest,
+    event: event === null ? null : { name: event.name, ...event.value },
+    payloadBytes: payload?.length ?? null,
+  };
+}
+
+function indented(entry: Entry): string {
+  const text = JSON.stringify(JSON.parse(toJson(entryJson(entry))), null, 2);
+  return text.split('\n').map(printable).join('\n');
+}

@@ -1,0 +1,43 @@
+/** What the command line takes from the environment. */
+import { join } from 'node:path';
+import { z } from 'zod';
+import { commonShape, installation, loadConfig } from '../platform/config.ts';
+
+const shape = {
+  ...commonShape,
+  SANDBUS_TENANT: z.string().min(1).default('default'),
+  SANDBUS_TRUST_STORE: z.string().min(1).nullable().default(null),
+  SANDBUS_POLICY: z.string().min(1).nullable().default(null),
+  SANDBUS_LAUNCHER: z.string().min(1).default(installation.launcher),
+  SANDBUS_PYTHON: z.string().min(1).default('/usr/bin/python3'),
+  SANDBUS_RUBY: z.string().min(1).default('/usr/bin/ruby'),
+  SANDBUS_BASH: z.string().min(1).default('/usr/bin/bash'),
+  SANDBUS_NODE: z.string().min(1).default(process.execPath),
+};
+
+export function loadCliConfig() {
+  const config = loadConfig(shape);
+  return Object.freeze({
+    natsUrl: config.SANDBUS_NATS_URL,
+    credentials: config.SANDBUS_NATS_CREDS,
+    tenant: config.SANDBUS_TENANT,
+    stateDir: config.SANDBUS_STATE_DIR,
+    trustStore: config.SANDBUS_TRUST_STORE ?? join(config.SANDBUS_STATE_DIR, 'trust.json'),
+    policy: config.SANDBUS_POLICY ?? join(config.SANDBUS_STATE_DIR, 'policy.json'),
+    launcher: config.SANDBUS_LAUNCHER,
+    interpreters: {
+      python: config.SANDBUS_PYTHON,
+      ruby: config.SANDBUS_RUBY,
+      bash: config.SANDBUS_BASH,
+      node: config.SANDBUS_NODE,
+    },
+  });
+}
+
+export type CliConfig = ReturnType<typeof loadCliConfig>;
+
+/** The environment of the tools that the command line starts: nothing but where to find programs. */
+export const toolEnvironment = (): Record<string, string> => ({
+  PATH: process.env.PATH ?? '/usr/bin:/bin',
+  LANG: 'C.UTF-8',
+});

@@ -1,0 +1,175 @@
+/** The demo from beginning to end. Whatever it starts, it stops, on Ctrl-C too. */
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { buildPlugins } from '../../../test/plugins/build.ts';
+import type { JobResult, SandbusClient, SpanRecord } from '../../client/index.ts';
+import { connect, resultOf } from '../../client/index.ts';
+import { installation } from '../../platform/config.ts';
+import type { SigningKey } from '../../trust/index.ts';
+import { exitCode } from '../exit-codes.ts';
+import { print, printJson, say } from '../output.ts';
+import { formatMs } from '../quantities.ts';
+import { signPlugin } from '../signing.ts';
+import type { System } from '../system.ts';
+import { startAll } from '../system.ts';
+import { renderSpanTree } from '../trace-tree.ts';
+import type { DemoCase } from './cases.ts';
+import { makeCases } from './cases.ts';
+import type { JudgedJob } from './report.ts';
+import { filterDigests, judge, renderReport } from './report.ts';
+import { makeWorkplace } from './workplace.ts';
+
+export interface DemoOptions {
+  readonly json: boolean;
+  readonly keep: boolean;
+}
+
+/** Compiled plugins are kept between demos: compiling them takes longer than all the rest. */
+const builtPlugins = join(installation.root, '.sandbus/plugins');
+const jobsDeadlineMs = 90_000;
+
+export async function runDemo(options: DemoOptions): Promise<number> {
+  const interrupted = onInterrupt();
+  const beganMs = performance.now();
+  const building = buildPlugins(builtPlugins);
+  const workplace = await makeWorkplace();
+  say(`state, ledger and logs: ${workplace.folder}${options.keep ? '' : ' (removed at the end)'}`);
+  const starting = startAll({ stateDir: workplace.stateDir, port: 0, logs: 'files' });
+  starting.catch(() => undefined);
+  building.catch(() => undefined);
+  try {
+    const showing = show({ building, starting, key: workplace.key }, options);
+    showing.catch(() => undefined);
+    const code = await Promise.race([showing, interrupted.promise]);
+    if (!options.json && code === 0)
+      print(`everything as expected, in ${formatMs(performance.now() - beganMs)}\n`);
+    return code;
+  } finally {
+    interrupted.forget();
+    await building.catch(() => undefined);
+    const system = await starting.catch(() => null);
+    await system?.stop();
+    if (!options.keep) await workplace.remove();
+  }
+}
+
+interface Parts {
+  readonly building: ReturnType<typeof buildPlugins>;
+  readonly starting: Promise<System>;
+  readonly key: SigningKey;
+}
+
+/** Runs the jobs and shows what came of them. Returns the exit code. */
+async function show({ building, starting, key }: Parts, options: DemoOptions): Promise<number> {
+  say('building plugins and starting NATS and the services');
+  const plugins = await building;
+  const cases = await makeCases(plugins);
+  const client = await connect({ url: (await starting).url });
+  try {
+    say(`running ${cases.length} jobs`);
+    const jobs = await runCases(client, cases, key);
+    const digests = filterDigests(jobs.map(({ judged }) => judged));
+    const judgements = jobs.map(({ judged }) => judged);
+    if (options.json) for (const { row } of judgements) printJson(row);
+    else await tell(client, jobs);
+    for (const plugin of plugins)
+      if ('skipped' in plugin) say(`skipped ${plugin.name} (${plugin.language}): ${plugin.skipped}`);
+    if (digests.length !== 1)
+      say(`every job must have the same filter, and these have ${digests.length}: ${digests.join(', ')}`);
+    const asExpected = digests.length === 1 && judgements.every(({ row }) => row.expected);
+    for (const { row, faults } of judgements)
+      if (!row.expected) say(`not expected: ${row.plugin}: ${faults.join('; ')}`);
+    return exitCode(asExpected ? 'ok' : 'failed');
+  } finally {
+    await client.close();
+  }
+}
+
+interface DemoJob {
+  readonly jobId: string;
+  readonly judged: JudgedJob;
+}
+
+/** Submits all at once, then follows the ledger until each has its result. */
+async function runCases(
+  client: SandbusClient,
+  cases: readonly DemoCase[],
+  key: SigningKey,
+): Promise<DemoJob[]> {
+  const submitted = await Promise.all(cases.map((demoCase) => submitCase(client, demoCase, key)));
+  const results = await collectResults(
+    client,
+    submitted.map(({ jobId }) => jobId),
+  );
+  return cases.map((demoCase, index) => {
+    const { jobId = '', traceId = '' } = submitted[index] ?? {};
+    return { jobId, judged: judge(demoCase, traceId, results.get(jobId) ?? null) };
+  });
+}
+
+function submitCase(client: SandbusClient, demoCase: DemoCase, key: SigningKey) {
+  const { plugin: name, bytes, signature, limits } = demoCase;
+  const { envelope } = signPlugin({ fileName: name, bytes }, key, {}, Date.now() - 1000);
+  const sent = signature === 'tampered' ? Buffer.concat([bytes, Buffer.from('#\n')]) : bytes;
+  return client.submit({
+    plugin: { name, bytes: sent },
+    envelope: signature === 'none' ? null : envelope,
+    args: ['one', 'two words'],
+    stdin: Buffer.from('a line of standard input\n'),
+    limits,
+    labels: { demo: 'yes' },
+  });
+}
+
+async function collectResults(
+  client: SandbusClient,
+  jobIds: readonly string[],
+): Promise<Map<string, JobResult>> {
+  const results = new Map<string, JobResult>();
+  const wanted = new Set(jobIds);
+  for await (const entry of client.records({ signal: AbortSignal.timeout(jobsDeadlineMs) })) {
+    const result = resultOf(entry);
+    if (result === null || !wanted.has(result.event.jobId)) continue;
+    results.set(result.event.jobId, result);
+    if (results.size === wanted.size) break;
+  }
+  return results;
+}
+
+async function tell(client: SandbusClient, jobs: readonly DemoJob[]): Promise<void> {
+  print(`\n${renderReport(jobs.map(({ judged }) => judged))}\n`);
+  const [digest] = filterDigests(jobs.map(({ judged }) => judged));
+  print(`the same filter in every record: ${digest}\n`);
+  const one = jobs.find(({ judged }) => judged.row.plugin === 'hello.py') ?? jobs[0];
+  if (one === undefined) return;
+  print(`\nthe path of ${one.judged.row.plugin}, trace ${one.judged.row.traceId}\n`);
+  print(`${renderSpanTree(await wholeTrace(client, one.jobId))}\n`);
+}
+
+/** Services store their spans a moment after they end, so a trace is whole only after a while. */
+async function wholeTrace(client: SandbusClient, jobId: string): Promise<SpanRecord[]> {
+  let spans: SpanRecord[] = [];
+  for (const giveUpAt = performance.now() + 3000; performance.now() < giveUpAt; await delay(100)) {
+    spans = await client.spans(jobId);
+    const names = new Set(spans.map(({ name }) => name));
+    if (['submit', 'verify', 'route', 'execute', 'audit.commit'].every((name) => names.has(name))) break;
+  }
+  return spans;
+}
+
+function onInterrupt() {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const onSignal = (signal: NodeJS.Signals) => {
+    say(`${signal}: stopping`);
+    resolve(exitCode('cancelled'));
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+  return {
+    promise,
+    forget: () => {
+      process.off('SIGINT', onSignal);
+      process.off('SIGTERM', onSignal);
+    },
+  };
+}

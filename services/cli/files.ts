@@ -1,0 +1,95 @@
+/** Reading and writing files of the person at the keyboard: each fault names the file and what to do. */
+import type { FileHandle } from 'node:fs/promises';
+import { open, readFile, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { UsageError } from '../platform/errors.ts';
+
+export async function readBytes(path: string, what: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    throw new UsageError(`cannot read ${what} ${path}: ${reasonOf(cause)}`);
+  }
+}
+
+/** The file's bytes, or null when there is none. */
+export async function readIfThere(path: string, what: string): Promise<Uint8Array | null> {
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new UsageError(`cannot read ${what} ${path}: ${reasonOf(cause)}`);
+  }
+}
+
+/** Writes a file that must not exist yet. */
+export async function writeNew(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
+  const handle = await open(path, 'wx', mode).catch((cause: unknown) => {
+    throw new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
+  });
+  await writeAndClose(handle, bytes);
+}
+
+/** Writes beside the file and renames, so that nobody ever reads half of it. */
+export async function writeAtomically(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
+  const unfinished = `${path}.${process.pid}.new`;
+  try {
+    await writeNew(unfinished, bytes, mode);
+    await rename(unfinished, path);
+    await syncFolder(dirname(path));
+  } catch (cause) {
+    await rm(unfinished, { force: true });
+    if (cause instanceof UsageError) throw cause;
+    throw new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
+  }
+}
+
+/** Runs `work` while nobody else who asks for the same lock does. The lock is a file, which a crash leaves behind. */
+export async function withLock<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const lock = `${path}.lock`;
+  try {
+    await writeNew(lock, `${process.pid}\n`, 0o600);
+  } catch (error) {
+    const holder = await readIfThere(lock, 'lock');
+    if (holder === null) throw error;
+    const pid = Buffer.from(holder).toString('utf8').trim();
+    throw new UsageError(
+      `${path} is being changed by process ${pid}; if there is no such process, remove ${lock}`,
+    );
+  }
+  try {
+    return await work();
+  } finally {
+    await rm(lock, { force: true });
+  }
+}
+
+async function writeAndClose(handle: FileHandle, bytes: Uint8Array | string): Promise<void> {
+  try {
+    await handle.writeFile(bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path, 'r');
+  await handle.sync().finally(() => handle.close());
+}
+
+function reasonOf(cause: unknown): string {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  switch (code) {
+    case 'ENOENT':
+      return 'there is no such file or folder';
+    case 'EEXIST':
+      return 'it is there already, and is not overwritten';
+    case 'EACCES':
+      return 'permission denied';
+    case 'EISDIR':
+      return 'it is a folder';
+    default:
+      return message;
+  }
+}

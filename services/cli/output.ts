@@ -1,0 +1,43 @@
+/** What a command says: results on standard output, everything else on standard error. */
+import { once } from 'node:events';
+import { printable } from './table.ts';
+
+/** One JSON value, one line. Bytes become Base64, digests hex. */
+export function printJson(value: unknown): void {
+  process.stdout.write(`${toJson(value)}\n`);
+}
+
+export function toJson(value: unknown): string {
+  return JSON.stringify(plain(value));
+}
+
+function plain(value: unknown, key = ''): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString(/Hash$/.test(key) ? 'hex' : 'base64');
+  if (Array.isArray(value)) return value.map((item) => plain(item));
+  if (value !== null && typeof value === 'object')
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner, name)]));
+  return value;
+}
+
+export function print(text: string): void {
+  process.stdout.write(text);
+}
+
+/** A sentence for the person at the terminal. */
+export function say(text: string): void {
+  process.stderr.write(`${text.split('\n').map(printable).join('\n')}\n`);
+}
+
+/** Shows how far long work has come, in one line of the terminal; in a pipe nothing of it. */
+export function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${printable(text)}`);
+}
+
+export function endProgress(): void {
+  if (process.stderr.isTTY) process.stderr.write('\r\u001b[K');
+}
+
+/** Writes bytes exactly, and waits while the reader is slow. */
+export async function writeBytes(stream: NodeJS.WriteStream, bytes: Uint8Array): Promise<void> {
+  if (!stream.write(bytes)) await once(stream, 'drain');
+}

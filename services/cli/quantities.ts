@@ -1,0 +1,103 @@
+/** Sizes, durations, processor shares and times as people type and read them. */
+import { UsageError } from '../platform/errors.ts';
+
+const sizeUnits: Readonly<Record<string, number>> = {
+  '': 1,
+  K: 1024,
+  M: 1024 ** 2,
+  G: 1024 ** 3,
+  T: 1024 ** 4,
+};
+const durationUnits: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** `256M`, `1.5G`, `4096`: bytes. K, M, G and T are powers of 1024. */
+export function parseSize(text: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?$/i.exec(text.trim()) ?? [];
+  const bytes = Math.round(Number(number) * (sizeUnits[unit?.toUpperCase() ?? ''] ?? Number.NaN));
+  return positive(bytes, `size ${text}`, '256M, 1.5G or a number of bytes');
+}
+
+/** `10s`, `500ms`, `2m`, `12h`, `90d`: milliseconds. The unit is not optional: nobody should have to guess it. */
+export function parseDuration(text: string): number {
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim()) ?? [];
+  const ms = Math.round(Number(number) * (durationUnits[unit ?? ''] ?? Number.NaN));
+  return positive(ms, `duration ${text}`, '500ms, 10s, 2m, 12h or 90d');
+}
+
+/** `0.5`, `2`: thousandths of a processor. */
+export function parseCpus(text: string): number {
+  const millis = /^\d+(?:\.\d+)?$/.test(text.trim()) ? Math.round(Number(text) * 1000) : Number.NaN;
+  return positive(millis, `processors ${text}`, '1, 2 or 0.5');
+}
+
+/** A whole number of at least 1. */
+export function parseCount(text: string): number {
+  return positive(
+    /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN,
+    `number ${text}`,
+    'a whole number of 1 or more',
+  );
+}
+
+/** A position in a sequence: -1 or more. */
+export function parseSequence(text: string): number {
+  const number = /^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN;
+  if (!(number >= -1 && Number.isSafeInteger(number)))
+    throw wrong(`sequence ${text}`, 'a whole number, -1 or more');
+  return number;
+}
+
+/** `90d` from `nowMs`, or a day or instant in UTC: `2027-01-31`, `2027-01-31T12:00:00Z`. Milliseconds since 1970. */
+export function parseInstant(text: string, nowMs: number): number {
+  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(text)) {
+    const ms = Date.parse(text);
+    // Date.parse makes the 30th of February a day of March.
+    if (Number.isFinite(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))) return ms;
+    throw wrong(`date ${text}`, 'a date of the calendar, in UTC');
+  }
+  if (/^\d/.test(text) && !text.includes('-')) return nowMs + parseDuration(text);
+  throw wrong(`time ${text}`, '90d (from now), 2027-01-31 or 2027-01-31T12:00:00Z');
+}
+
+/** `KEY=VALUE`; the value may be empty and may contain `=`. */
+export function parsePair(text: string): readonly [string, string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw wrong(`pair ${text}`, 'NAME=VALUE');
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+export function formatBytes(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  const units = ['KiB', 'MiB', 'GiB', 'TiB'];
+  const power = Math.min(units.length, Math.floor(Math.log2(bytes) / 10));
+  const value = bytes / 1024 ** power;
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[power - 1]}`;
+}
+
+export function formatMs(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+/** A time as the tables show it, UTC to the second. */
+export function formatTime(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
+}
+
+function positive(number: number, what: string, examples: string): number {
+  if (Number.isSafeInteger(number) && number >= 1) return number;
+  throw wrong(what, examples);
+}
+
+function wrong(what: string, examples: string): UsageError {
+  return new UsageError(`${what}: must be ${examples}`);
+}
