@@ -101,6 +101,8 @@ bool cgroup_limit_processes(struct cgroup_job *job, uint64_t processes, struct f
 
 /* What is known so far; CGROUP_UNKNOWN where the kernel does not say. */
 void cgroup_job_usage(const struct cgroup_job *job, struct cgroup_usage *usage);
+/* Only user_us and system_us of it; the rest stays. */
+void cgroup_job_cpu_usage(const struct cgroup_job *job, struct cgroup_usage *usage);
 /* CPU time of the whole tree so far, or CGROUP_UNKNOWN. */
 uint64_t cgroup_job_cpu_us(const struct cgroup_job *job);
 /* Whether an OOM event is this job's own: the outer group's reaches every group below it too. */

@@ -37,28 +37,28 @@ static int controller_dir(const struct cgroup_job *job, enum cgroup_controller c
     return index < 0 ? -1 : job->groups[index].dir;
 }
 
-static void read_cpu(const struct cgroup_job *job, struct cgroup_usage *usage)
+void cgroup_job_cpu_usage(const struct cgroup_job *job, struct cgroup_usage *usage)
 {
     bool unified;
     int dir = cgroup_job_unified(job);
     if (dir >= 0) {
         usage->user_us = read_number(dir, "cpu.stat", "user_usec");
         usage->system_us = read_number(dir, "cpu.stat", "system_usec");
-    } else {
-        dir = controller_dir(job, CGROUP_CPUACCT, &unified);
-        usage->user_us = scale_down(read_number(dir, "cpuacct.usage_user", ""), 1000);
-        usage->system_us = scale_down(read_number(dir, "cpuacct.usage_sys", ""), 1000);
+        return;
     }
-    dir = controller_dir(job, CGROUP_CPU, &unified);
-    usage->throttled_us = unified ? read_number(dir, "cpu.stat", "throttled_usec")
-                                  : scale_down(read_number(dir, "cpu.stat", "throttled_time"), 1000);
+    dir = controller_dir(job, CGROUP_CPUACCT, &unified);
+    usage->user_us = scale_down(read_number(dir, "cpuacct.usage_user", ""), 1000);
+    usage->system_us = scale_down(read_number(dir, "cpuacct.usage_sys", ""), 1000);
 }
 
 void cgroup_job_usage(const struct cgroup_job *job, struct cgroup_usage *usage)
 {
     bool unified;
-    read_cpu(job, usage);
-    int dir = controller_dir(job, CGROUP_MEMORY, &unified);
+    cgroup_job_cpu_usage(job, usage);
+    int dir = controller_dir(job, CGROUP_CPU, &unified);
+    usage->throttled_us = unified ? read_number(dir, "cpu.stat", "throttled_usec")
+                                  : scale_down(read_number(dir, "cpu.stat", "throttled_time"), 1000);
+    dir = controller_dir(job, CGROUP_MEMORY, &unified);
     usage->peak_memory_bytes = read_number(dir, unified ? "memory.peak" : "memory.max_usage_in_bytes", "");
     usage->oom_kills = read_number(dir, unified ? "memory.events" : "memory.oom_control", "oom_kill");
     dir = controller_dir(job, CGROUP_PIDS, &unified);

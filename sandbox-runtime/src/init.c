@@ -9,8 +9,6 @@
 #include "report.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +83,6 @@ _Noreturn static void plugin_main(struct inside *inside)
 {
     const struct job_spec *spec = inside->spec;
     char what[320];
-    sigset_t none;
     setsid();
     for (int i = 0; i < 3; i++) /* the supervisor keeps its own 0, 1 and 2 open, so none of these stands there */
         if (dup2(inside->stdio[i], i) < 0)
@@ -96,9 +93,6 @@ _Noreturn static void plugin_main(struct inside *inside)
     }
     char **environment = build_environment(&spec->environment);
     const struct spec_pair *path = find_variable(&spec->environment, "PATH");
-    signal(SIGPIPE, SIG_DFL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
     if (environment)
         exec_program(spec->program, environment, path ? path->value : default_environment[0].value);
     snprintf(what, sizeof what, "cannot execute %.200s", spec->program[0]);

@@ -27,6 +27,7 @@
 const struct inside_step inside_steps[] = {
     {"cgroup-join", inside_join_cgroups},
     {"close-descriptors", inside_close_descriptors},
+    {"signals", inside_signals},
     {"cgroup-namespace", inside_new_cgroup_namespace}, /* after joining: its root is the group at this moment */
     {"private-mounts", inside_private_mounts},
     {"root", inside_root},
@@ -38,6 +39,8 @@ const struct inside_step inside_steps[] = {
     {"ro-binds", inside_ro_binds}, /* after the tmpfs, so that a destination may lie below /tmp or /job */
     {"plugin-copy", inside_plugin},
     {"inputs", inside_inputs},
+    {"read-only", inside_read_only},
+    {"proc-masks", inside_proc_masks}, /* after read-only, so that what covers is read-only too */
     {"pivot-root", inside_pivot}, /* the host's files are out of reach from here on */
     {"hostname", inside_hostname},
     {"loopback", inside_loopback},
@@ -84,7 +87,7 @@ _Noreturn static void fail(struct inside *inside, const char *step, struct fault
 /* Runs the list; each step's time goes into the report. */
 static void run_steps(struct inside *inside, struct report *ready)
 {
-    uint64_t before_us = clock_now_us();
+    uint64_t before_us = ready->begun_us;
     for (unsigned i = 0; i < inside_step_count; i++) {
         struct fault fault = {.step = ""};
         if (!inside_steps[i].run(inside, &fault))
@@ -97,7 +100,7 @@ static void run_steps(struct inside *inside, struct report *ready)
 
 _Noreturn void inside_main(struct inside *inside)
 {
-    struct report ready = {.kind = REPORT_READY};
+    struct report ready = {.kind = REPORT_READY, .begun_us = clock_now_us()};
     hide_title();
     umask(0);
     run_steps(inside, &ready);

@@ -51,6 +51,7 @@ void inside_remember_title(int count, char **words);
 
 bool inside_join_cgroups(struct inside *inside, struct fault *fault);
 bool inside_close_descriptors(struct inside *inside, struct fault *fault);
+bool inside_signals(struct inside *inside, struct fault *fault);
 bool inside_new_cgroup_namespace(struct inside *inside, struct fault *fault);
 bool inside_private_mounts(struct inside *inside, struct fault *fault);
 bool inside_root(struct inside *inside, struct fault *fault);
@@ -62,6 +63,8 @@ bool inside_proc(struct inside *inside, struct fault *fault);
 bool inside_ro_binds(struct inside *inside, struct fault *fault);
 bool inside_plugin(struct inside *inside, struct fault *fault);
 bool inside_inputs(struct inside *inside, struct fault *fault);
+bool inside_read_only(struct inside *inside, struct fault *fault);
+bool inside_proc_masks(struct inside *inside, struct fault *fault);
 bool inside_pivot(struct inside *inside, struct fault *fault);
 bool inside_hostname(struct inside *inside, struct fault *fault);
 bool inside_loopback(struct inside *inside, struct fault *fault);

@@ -12,8 +12,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* The new root is first mounted here, over a directory that every host has. Only this child's mount namespace sees it. */
-#define STAGING "/proc"
 #define ROOT_MEND "run as root, or in a user namespace with CAP_SYS_ADMIN; see: launcher check-host"
 
 bool inside_private_mounts(struct inside *inside, struct fault *fault)
@@ -24,11 +22,13 @@ bool inside_private_mounts(struct inside *inside, struct fault *fault)
     return true;
 }
 
-/* From here on the working directory is the new root, and relative paths are the sandbox's. */
+/* The new root is mounted over the old one. Absolute paths go on to lead into the old root, from which the sources are taken,
+ * so nothing of the host is hidden; the working directory is the new root, and relative paths are the sandbox's. */
 bool inside_root(struct inside *inside, struct fault *fault)
 {
     (void)inside;
-    if (kernel_mount("sandbus", STAGING, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0 || chdir(STAGING) < 0)
+    OWNED_FD int root = kernel_detached_tmpfs("0755", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    if (root < 0 || kernel_move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0 || fchdir(root) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot mount the new root");
     return true;
 }
@@ -192,21 +192,11 @@ bool inside_job_tmpfs(struct inside *inside, struct fault *fault)
     return true;
 }
 
-/* What /proc tells about the host is covered: a directory by an empty one, a file by /dev/null. All of it is read-only. */
 bool inside_proc(struct inside *inside, struct fault *fault)
 {
     (void)inside;
-    static const char *const masked[] = {
-        "proc/acpi/", "proc/asound/", "proc/bus/", "proc/fs/", "proc/irq/", "proc/scsi/", "proc/kcore", "proc/keys", "proc/key-users",
-        "proc/kmsg", "proc/interrupts", "proc/latency_stats", "proc/sched_debug", "proc/sysrq-trigger", "proc/timer_list", "proc/timer_stats"};
-    if (mkdir("proc", 0755) < 0 || mkdir("mnt", 0555) < 0 ||
-        kernel_mount("proc", "proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    if (mkdir("proc", 0755) < 0 || kernel_mount("proc", "proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return fault_set(fault, errno, "in a container: give it an unmasked /proc", "cannot mount /proc");
-    for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
-        bool directory = masked[i][strlen(masked[i]) - 1] == '/';
-        if (kernel_mount(directory ? "mnt" : "dev/null", masked[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-            return fault_set(fault, errno, ROOT_MEND, "cannot cover /%s", masked[i]);
-    }
     return true;
 }
 
@@ -234,11 +224,32 @@ static bool make_read_only(const char *path)
     return kernel_mount_setattr(AT_FDCWD, path, 0, &set) == 0;
 }
 
+bool inside_read_only(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    if (mkdir("mnt", 0555) < 0 || !make_read_only("dev") || !make_read_only("."))
+        return fault_set(fault, errno, ROOT_MEND, "cannot make the new root read-only");
+    return true;
+}
+
+/* What /proc tells about the host is covered: a directory by the empty /mnt, a file by /dev/null. */
+bool inside_proc_masks(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    static const char *const masked[] = {
+        "proc/acpi/", "proc/asound/", "proc/bus/", "proc/fs/", "proc/irq/", "proc/scsi/", "proc/kcore", "proc/keys", "proc/key-users",
+        "proc/kmsg", "proc/interrupts", "proc/latency_stats", "proc/sched_debug", "proc/sysrq-trigger", "proc/timer_list", "proc/timer_stats"};
+    for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
+        bool directory = masked[i][strlen(masked[i]) - 1] == '/';
+        if (kernel_mount(directory ? "mnt" : "dev/null", masked[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+            return fault_set(fault, errno, ROOT_MEND, "cannot cover /%s", masked[i]);
+    }
+    return true;
+}
+
 bool inside_pivot(struct inside *inside, struct fault *fault)
 {
     (void)inside;
-    if (!make_read_only("dev") || !make_read_only("."))
-        return fault_set(fault, errno, ROOT_MEND, "cannot make the new root read-only");
     /* Old root and new root change places in one spot; what lies under it, the host's root, is then let go. */
     if (kernel_pivot_root(".", ".") < 0 || kernel_umount(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return fault_set(fault, errno, "the host's root must be an ordinary mount, not an initramfs: see launcher check-host",

@@ -66,6 +66,8 @@ void job_end(struct job *job, enum outcome outcome)
         return;
     job->outcome = outcome;
     job->state = JOB_ENDING;
+    if (!job->ended_us)
+        job->ended_us = clock_now_us();
     job->wall_deadline_us = job->cpu_check_us = LOOP_FOREVER;
     if (job->init > 0) {
         cgroup_job_kill(&job->cgroup);
@@ -73,6 +75,7 @@ void job_end(struct job *job, enum outcome outcome)
         return;
     }
     job->state = JOB_CLEARING; /* there never was a process */
+    job->reaped_us = job->ended_us;
     accounts_take(job);
     job->clear_retry_us = clock_now_us();
 }
@@ -109,6 +112,10 @@ static void listener_ready(struct watch *watch, uint32_t events)
 static void take_ready(struct job *job, const struct report *report, const int descriptors[REPORT_DESCRIPTORS_MAX])
 {
     memcpy(job->inside_us, report->step_us, sizeof job->inside_us);
+    /* From its first instruction on the child's own times run; what this side did meanwhile took no time of the job's. */
+    job->setup_us[job->clone_step] = (uint32_t)(report->begun_us - job->cloned_us);
+    for (unsigned i = job->clone_step + 1; i < setup_step_count; i++)
+        job->setup_us[i] = 0;
     job->job_dir = descriptors[1];
     watch_init(&job->listener, descriptors[0], listener_ready, job);
     if (descriptors[0] < 0 || !loop_watch(loop_of(job), &job->listener, EPOLLIN)) {
@@ -117,6 +124,7 @@ static void take_ready(struct job *job, const struct report *report, const int d
         job_end(job, OUTCOME_SETUP_FAILED);
         return;
     }
+    cgroup_job_cpu_usage(&job->cgroup, &job->before);
     job->state = JOB_RUNNING;
     job->started_us = clock_now_us();
     job->wall_deadline_us = job->started_us + job->spec->wall_us;
@@ -196,8 +204,9 @@ void job_process_ready(struct watch *watch, uint32_t events)
         job->wait_status = init_status;
         job_end(job, job->state == JOB_SETTING_UP ? OUTCOME_SETUP_FAILED : OUTCOME_SIGNALED);
     }
+    job->reaped_us = clock_now_us();
     if (!job->ended_us)
-        job->ended_us = clock_now_us();
+        job->ended_us = job->reaped_us;
     job->init = -1;
     loop_forget(loop_of(job), &job->process);
     loop_forget(loop_of(job), &job->report);
@@ -236,6 +245,7 @@ static void clear(struct job *job, uint64_t now_us)
     job->clear_retry_us = LOOP_FOREVER;
     close_job_files(job);
     job->state = JOB_FINISHING;
+    job->cleared_us = clock_now_us();
     for (int i = 0; i < 2; i++) {
         descriptor_close(&job->pipe_out[i]);
         if (job->outputs[i].buffer)
@@ -254,7 +264,7 @@ static void clear(struct job *job, uint64_t now_us)
 static void check_cpu_time(struct job *job, uint64_t now_us)
 {
     uint64_t used_us = cgroup_job_cpu_us(&job->cgroup);
-    uint64_t limit_us = job->spec->cpu_time_us;
+    uint64_t limit_us = job->spec->cpu_time_us + job->before.user_us + job->before.system_us;
     if (used_us != CGROUP_UNKNOWN && used_us >= limit_us) {
         job_end(job, OUTCOME_CPU_TIME_EXCEEDED);
         return;
@@ -288,6 +298,7 @@ void job_tick(struct job *job, uint64_t now_us)
         if (cut && (job->outcome == OUTCOME_EXITED || job->outcome == OUTCOME_SIGNALED))
             job->outcome = OUTCOME_OUTPUT_EXCEEDED;
         job->state = JOB_DONE;
+        job->done_us = clock_now_us();
     }
 }
 

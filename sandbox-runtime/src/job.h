@@ -37,6 +37,8 @@ struct supervisor {
 /* Checks the host and opens what jobs need. */
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault);
 void supervisor_close(struct supervisor *supervisor);
+/* Whether the launcher itself is free of seccomp filters. */
+bool supervisor_check_outer_filter(struct fault *fault);
 
 enum job_state { JOB_SETTING_UP, JOB_RUNNING, JOB_ENDING, JOB_CLEARING, JOB_FINISHING, JOB_DONE };
 
@@ -68,9 +70,12 @@ struct job {
     bool plugin_ended;
     struct fault fault;
 
-    uint64_t created_us, started_us, ended_us;
+    uint64_t created_us, started_us, ended_us, reaped_us, cleared_us, done_us;
     uint64_t wall_deadline_us, cpu_check_us, clear_retry_us;
+    struct cgroup_usage before; /* what the set-up used; CPU time only */
     struct cgroup_usage usage;
+    unsigned clone_step; /* index in setup_steps */
+    uint64_t cloned_us; /* just before it */
     uint32_t setup_us[JOB_SETUP_STEPS_MAX];
     uint32_t inside_us[REPORT_STEPS_MAX];
 
@@ -123,6 +128,8 @@ void outputs_kill(struct job *job);
 void result_write(const struct job *job, struct json_writer *json);
 /* The result of a job that never was: bad options, or a host that gives no sandbox. */
 void result_write_fault(const struct fault *fault, struct json_writer *json);
+/* The names of the namespaces that a job gets, as an array. */
+void result_write_namespaces(bool network_host, struct json_writer *json);
 /* What `launcher run` exits with. */
 int result_exit_code(const struct job *job);
 

@@ -95,6 +95,7 @@ static bool clone_child(struct job *job, struct fault *fault)
         args.cgroup = (uint64_t)unified;
     }
     arena_share_with_children(&job->spec->arena, true);
+    job->cloned_us = clock_now_us();
     job->init = kernel_clone3(&args);
     if (job->init == 0)
         inside_main(&job->inside);
@@ -144,6 +145,8 @@ bool job_setup(struct job *job)
             return false;
         }
         uint64_t now_us = clock_now_us();
+        if (setup_steps[i].run == clone_child)
+            job->clone_step = i;
         job->setup_us[i] = (uint32_t)(now_us - before_us);
         before_us = now_us;
     }
@@ -159,7 +162,7 @@ static bool check_privileges(struct fault *fault)
 }
 
 /* A filter that is there already may answer calls before ours sees them: denials would go unrecorded. */
-static bool check_outer_filter(struct fault *fault)
+bool supervisor_check_outer_filter(struct fault *fault)
 {
     char status[4096];
     const char *line = NULL;
@@ -175,7 +178,7 @@ static bool check_outer_filter(struct fault *fault)
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
 {
     *supervisor = (struct supervisor){.loop = {.epoll = -1}};
-    if (!check_privileges(fault) || !check_outer_filter(fault))
+    if (!check_privileges(fault) || !supervisor_check_outer_filter(fault))
         return false;
     if (!cgroup_host_open(&supervisor->cgroups, fault)) {
         fault_name_step(fault, "cgroup-host");

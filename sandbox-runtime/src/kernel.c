@@ -17,6 +17,11 @@
 #ifndef SYS_move_mount
 #define SYS_move_mount 429
 #endif
+#ifndef SYS_fsopen
+#define SYS_fsopen 430
+#define SYS_fsconfig 431
+#define SYS_fsmount 432
+#endif
 #ifndef SYS_clone3
 #define SYS_clone3 435
 #endif
@@ -71,6 +76,21 @@ int kernel_move_mount(int from_dir, const char *from, int to_dir, const char *to
 int kernel_mount_setattr(int dir, const char *path, unsigned flags, struct mount_attr *attributes)
 {
     return (int)syscall(SYS_mount_setattr, dir, path, flags, attributes, sizeof *attributes);
+}
+
+int kernel_detached_tmpfs(const char *mode, unsigned attributes)
+{
+    int context = (int)syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC);
+    if (context < 0)
+        return -1;
+    int mount = -1;
+    if (syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, "mode", mode, 0) == 0 &&
+        syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+        mount = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, attributes);
+    int saved = errno;
+    close(context);
+    errno = saved;
+    return mount;
 }
 
 int kernel_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)

@@ -33,6 +33,8 @@ int kernel_pivot_root(const char *new_root, const char *put_old);
 int kernel_open_tree(int dir, const char *path, unsigned flags);
 int kernel_move_mount(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
 int kernel_mount_setattr(int dir, const char *path, unsigned flags, struct mount_attr *attributes);
+/* A new tmpfs that is mounted nowhere yet, with the mode of its root (octal) and mount attributes. */
+int kernel_detached_tmpfs(const char *mode, unsigned attributes);
 int kernel_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 
 /* Installs the filter for this thread. Returns the descriptor of its listener, or -1 with errno. */

@@ -14,6 +14,8 @@ static const struct {
     const char *help;
 } commands[] = {
     {"run", command_run, "run one program in the sandbox"},
+    {"check-host", command_check_host, "what this host can enforce, and how to mend it"},
+    {"syscalls", command_syscalls, "the system calls that a job may make"},
 };
 
 enum { COMMAND_COUNT = sizeof commands / sizeof commands[0] };

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -41,6 +42,14 @@ static void skip(struct collection *collection, const char *reason)
     json_key(&collection->skipped, "reason");
     json_string(&collection->skipped, reason);
     json_end_object(&collection->skipped);
+}
+
+/* Past the limit only their number is told. */
+static void tell_more(struct collection *collection)
+{
+    snprintf(collection->path, sizeof collection->path, "(%u more)", collection->skipped_count - SKIPPED_MAX);
+    collection->skipped_count = 0;
+    skip(collection, "too-many");
 }
 
 /* A name that is the same in the record and on disk: valid UTF-8 without control characters. */
@@ -208,18 +217,18 @@ static bool write_members(struct collection *collection, int to)
     json_begin_array(&json);
     json_raw(&json, collection->skipped.bytes, collection->skipped.length);
     json_end_array(&json);
-    json_key(&json, "skippedCount");
-    json_u64(&json, collection->skipped_count);
     return !json.overflow && descriptor_write_all(to, json.bytes, json.length);
 }
 
 /* The job may have put a link or a file in the place of `out`; then there is nothing to collect. */
-_Noreturn static void collector_main(struct job *job, int to)
+_Noreturn static void collector_main(struct job *job, int to, pid_t launcher)
 {
     struct collection collection = {.bytes_left = job->spec->tmp_size_bytes};
     prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0, 0, 0);
     json_init(&collection.files, 8 << 20);
     json_init(&collection.skipped, 7 << 20);
+    if (getppid() != launcher)
+        _exit(1);
     int from = openat(job->job_dir, "out", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (from >= 0) {
         collect_directory(&collection, from, job->collect_dir, 0);
@@ -227,6 +236,8 @@ _Noreturn static void collector_main(struct job *job, int to)
         strcpy(collection.path, "out");
         skip(&collection, "no-directory");
     }
+    if (collection.skipped_count > SKIPPED_MAX)
+        tell_more(&collection);
     _exit(write_members(&collection, to) ? 0 : 1);
 }
 
@@ -259,9 +270,10 @@ bool outputs_start(struct job *job)
     if (pipe2(pipe_ends, O_CLOEXEC) < 0)
         return false;
     arena_share_with_children(&job->spec->arena, true);
+    pid_t launcher = getpid();
     job->collector_pid = kernel_fork();
     if (job->collector_pid == 0)
-        collector_main(job, pipe_ends[1]);
+        collector_main(job, pipe_ends[1], launcher);
     arena_share_with_children(&job->spec->arena, false);
     descriptor_close(&pipe_ends[1]);
     watch_init(&job->collector, pipe_ends[0], collector_ready, job);

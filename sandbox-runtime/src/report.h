@@ -13,7 +13,7 @@
 enum { REPORT_STEPS_MAX = 32, REPORT_DESCRIPTORS_MAX = 2 };
 
 enum report_kind {
-    REPORT_READY, /* step_us is filled; descriptors: the filter's listener, then /job where outputs are collected */
+    REPORT_READY, /* begun_us and step_us are filled; descriptors: the filter's listener, then /job where outputs are collected */
     REPORT_FAULT, /* fault is filled */
     REPORT_EXITED, /* status is the plugin's wait status */
 };
@@ -21,6 +21,7 @@ enum report_kind {
 struct report {
     uint32_t kind;
     int32_t status;
+    uint64_t begun_us; /* when the child made its first instruction */
     uint32_t step_us[REPORT_STEPS_MAX];
     struct fault fault;
 };

@@ -72,13 +72,21 @@ static void write_exit(const struct job *job, struct json_writer *json)
         json_null(json);
 }
 
+/* A counter's growth since the plugin started: the set-up is not its doing. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+    if (now == CGROUP_UNKNOWN || before == CGROUP_UNKNOWN)
+        return CGROUP_UNKNOWN;
+    return now > before ? now - before : 0;
+}
+
 static void write_usage(const struct job *job, struct json_writer *json)
 {
     json_key(json, "usage");
     json_begin_object(json);
     key_ms(json, "wallMs", job->started_us ? job->ended_us - job->started_us : 0);
-    key_ms(json, "userMs", job->usage.user_us);
-    key_ms(json, "systemMs", job->usage.system_us);
+    key_ms(json, "userMs", since(job->usage.user_us, job->before.user_us));
+    key_ms(json, "systemMs", since(job->usage.system_us, job->before.system_us));
     key_u64(json, "peakMemoryBytes", job->usage.peak_memory_bytes);
     key_u64(json, "peakProcesses", job->usage.peak_processes);
     key_ms(json, "throttledMs", job->usage.throttled_us);
@@ -115,17 +123,22 @@ static void write_refused(const struct job *job, struct json_writer *json)
     }
 }
 
-static void write_sandbox(const struct job *job, struct json_writer *json)
+void result_write_namespaces(bool network_host, struct json_writer *json)
 {
     static const char *const namespaces[] = {"mount", "pid", "ipc", "uts", "cgroup", "network"};
-    size_t count = sizeof namespaces / sizeof namespaces[0] - (job->spec->network_host ? 1 : 0);
-    json_key(json, "sandbox");
-    json_begin_object(json);
-    json_key(json, "namespaces");
+    size_t count = sizeof namespaces / sizeof namespaces[0] - (network_host ? 1 : 0);
     json_begin_array(json);
     for (size_t i = 0; i < count; i++)
         json_string(json, namespaces[i]);
     json_end_array(json);
+}
+
+static void write_sandbox(const struct job *job, struct json_writer *json)
+{
+    json_key(json, "sandbox");
+    json_begin_object(json);
+    json_key(json, "namespaces");
+    result_write_namespaces(job->spec->network_host, json);
     key_string(json, "cgroup", cgroup_host_version(&job->supervisor->cgroups));
     key_u64(json, "landlockAbi", 0);
     key_u64(json, "uid", job->inside.uid);
@@ -135,7 +148,7 @@ static void write_sandbox(const struct job *job, struct json_writer *json)
 
 static void write_outputs(const struct job *job, struct json_writer *json)
 {
-    static const char nothing[] = "\"files\":[],\"skipped\":[],\"skippedCount\":0";
+    static const char nothing[] = "\"files\":[],\"skipped\":[]";
     bool collected = job->collected.length && !job->collected.overflow;
     json_key(json, "outputs");
     json_begin_object(json);
@@ -143,16 +156,26 @@ static void write_outputs(const struct job *job, struct json_writer *json)
     json_end_object(json);
 }
 
+/* In the order in which they happen. All before "hand-over" (included) is set-up and adds up to its whole time; what begins
+ * with "end-" comes after the plugin. */
 static void write_timings(const struct job *job, struct json_writer *json)
 {
+    uint64_t sum_us = 0;
     json_key(json, "timings");
     json_begin_object(json);
-    for (unsigned i = 0; i < setup_step_count; i++)
+    for (unsigned i = 0; i < setup_step_count; i++) {
         key_u64(json, setup_steps[i].name, job->setup_us[i]);
-    for (unsigned i = 0; i < inside_step_count; i++)
+        sum_us += job->setup_us[i];
+    }
+    for (unsigned i = 0; i < inside_step_count; i++) {
         key_u64(json, inside_steps[i].name, job->inside_us[i]);
-    if (job->started_us)
-        key_u64(json, "setup-total", job->started_us - job->created_us);
+        sum_us += job->inside_us[i];
+    }
+    uint64_t setup_us = job->started_us ? job->started_us - job->created_us : 0;
+    key_u64(json, "hand-over", setup_us > sum_us ? setup_us - sum_us : 0);
+    key_u64(json, "end-kill", job->reaped_us - job->ended_us);
+    key_u64(json, "end-clear", job->cleared_us - job->reaped_us);
+    key_u64(json, "end-outputs", job->done_us - job->cleared_us);
     json_end_object(json);
 }
 

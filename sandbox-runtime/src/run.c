@@ -93,6 +93,9 @@ static bool watch_signals(struct run *run)
     sigaddset(&cancelling, SIGHUP);
     sigprocmask(SIG_BLOCK, &cancelling, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGTTIN, SIG_IGN); /* in the background of a terminal its input ends, and the launcher goes on */
+    signal(SIGTTOU, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored by the parent, it would reap the job before its end is read */
     watch_init(&run->signals, signalfd(-1, &cancelling, SFD_CLOEXEC | SFD_NONBLOCK), signal_ready, run);
     return run->signals.fd >= 0 && loop_watch(&run->supervisor.loop, &run->signals, EPOLLIN);
 }
@@ -102,7 +105,7 @@ static void watch_result_reader(struct run *run)
     struct stat status;
     watch_init(&run->result, run->result_fd, result_reader_gone, run);
     if (run->result_fd >= 0 && fstat(run->result_fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
-        loop_watch(&run->supervisor.loop, &run->result, S_ISSOCK(status.st_mode) ? EPOLLRDHUP : LOOP_ONLY_ERRORS);
+        loop_watch(&run->supervisor.loop, &run->result, LOOP_ONLY_ERRORS);
 }
 
 static int run_job(struct run *run)
