@@ -49,21 +49,25 @@ export function formatTraceparent(parent: TraceParent): string {
   return `00-${parent.traceId}-${parent.spanId}-01`;
 }
 
-/** Random ids, except that the next span can be given those that its submitter has chosen for it. */
+/** Random ids, except that a span can be given those that its submitter has chosen for it. */
 class ChosenIds implements IdGenerator {
   readonly #random = new RandomIdGenerator();
   #next: TraceParent | null = null;
 
-  choose(ids: TraceParent): void {
+  /** Runs `start`, which starts one span, with these ids. */
+  using<T>(ids: TraceParent, start: () => T): T {
     this.#next = ids;
+    try {
+      return start();
+    } finally {
+      this.#next = null;
+    }
   }
   generateTraceId(): string {
     return this.#next?.traceId ?? this.#random.generateTraceId();
   }
   generateSpanId(): string {
-    const chosen = this.#next?.spanId;
-    this.#next = null;
-    return chosen ?? this.#random.generateSpanId();
+    return this.#next?.spanId ?? this.#random.generateSpanId();
   }
 }
 
@@ -158,9 +162,9 @@ export class Telemetry {
     endMs: number,
     attributes: Attributes,
   ): void {
-    this.#ids.choose(ids);
     const options = { root: true, kind: SpanKind.PRODUCER, startTime: startMs, attributes };
-    trace.getTracer('sandbus').startSpan(name, options, ROOT_CONTEXT).end(Math.max(startMs, endMs));
+    const start = () => trace.getTracer('sandbus').startSpan(name, options, ROOT_CONTEXT);
+    this.#ids.using(ids, start).end(Math.max(startMs, endMs));
   }
 
   /** Exports what is pending and stops. */
