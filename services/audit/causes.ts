@@ -44,7 +44,7 @@ async function chainTo(
   find: (cause: Cause) => Promise<StreamMessage | null>,
 ): Promise<StreamMessage[]> {
   const chain = [message];
-  for (let cause = ledgerCause(message); cause !== null && !known(cause); ) {
+  for (let cause = known(message) ? null : ledgerCause(message); cause !== null && !known(cause); ) {
     const found = await find(cause);
     // Gone from the bus uncommitted: only an operator's hand does that. The event itself must still be recorded.
     if (found === null) break;

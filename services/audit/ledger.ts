@@ -57,7 +57,7 @@ export class Ledger {
     }
     const facts = factsOf(message);
     const sameId = this.records.ofEvent(facts.eventId);
-    if (sameId !== null && sameId.subject === message.subject) {
+    if (sameId !== null && facts.idIsGiven && sameId.subject === message.subject) {
       this.#addRepetition(message, epoch, facts, sameId);
       return null;
     }
@@ -72,7 +72,7 @@ export class Ledger {
 
   #addRecord(message: StreamMessage, epoch: number, facts: MessageFacts, recordedAt: number): AuditRecord {
     const job = hasJob(facts) ? this.jobs.read(facts) : null;
-    const { cause: _, ...described } = facts;
+    const { cause: _cause, idIsGiven: _idIsGiven, ...described } = facts;
     const record = sealed(
       {
         ...described,

@@ -15,6 +15,8 @@ export interface MessageFacts {
   readonly jobId: string;
   readonly kind: string;
   readonly eventId: string;
+  /** True when the id is the publisher's: then the same id is the same event. Else it only names the place. */
+  readonly idIsGiven: boolean;
   readonly signer: string;
   readonly signature: Uint8Array | null;
   readonly traceparent: string | null;
@@ -22,12 +24,14 @@ export interface MessageFacts {
 }
 
 export function factsOf(message: StreamMessage): MessageFacts {
+  const id = givenId(message);
   const signature = message.headers[headerNames.signature];
   const traceparent = message.headers[headerNames.traceparent] ?? null;
   return {
     ...jobOfAnySubject(message.subject),
     kind: kindOf(message.subject),
-    eventId: idOf(message),
+    eventId: id ?? idOfPlace(message),
+    idIsGiven: id !== null,
     signer: signerOf(message),
     signature: signature === undefined ? null : Buffer.from(signature, 'base64'),
     traceparent: parseTraceparent(traceparent) === null ? null : traceparent,
@@ -56,14 +60,17 @@ function kindOf(subject: string): string {
 }
 
 /** A submitter may not choose the id: it could then suppress somebody else's event. */
-function idOf(message: StreamMessage): string {
-  const ownId = message.stream === 'SUBMISSIONS' ? undefined : message.headers['Nats-Msg-Id'];
+function givenId(message: StreamMessage): string | null {
+  return message.stream === 'SUBMISSIONS' ? null : message.headers['Nats-Msg-Id'] || null;
+}
+
+function idOfPlace(message: StreamMessage): string {
   const author = message.stream === 'SUBMISSIONS' ? 'submitter' : 'unknown';
-  return ownId || eventId(author, kindOf(message.subject), message);
+  return eventId(author, kindOf(message.subject), message);
 }
 
 function signerOf(message: StreamMessage): string {
   if (message.stream === 'SUBMISSIONS') return 'submitter';
-  const author = idOf(message).split(':')[0];
+  const author = givenId(message)?.split(':')[0];
   return serviceNames.find((service) => service === author) ?? 'unknown';
 }

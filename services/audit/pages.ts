@@ -14,8 +14,6 @@ import type { StoredSpan } from './spans.ts';
 export const pageBytes = 512 * 1024 - 4096;
 /** A sequence and a length before each item. */
 const itemOverheadBytes = 24;
-/** Reads of the bus for one page of logs. */
-const longestLogPage = 512;
 const longestTrace = 2000;
 
 /** Collects items until the page is full. An item that is larger than a page gets one of its own. */
@@ -66,13 +64,13 @@ export function recordsPage(ledger: Ledger, tenant: string, query: RecordsQuery)
   });
 }
 
-/** Log chunks of a job after a sequence of the stream LOGS. */
+/** Log chunks of a job after a sequence of the stream LOGS. Each costs a question to the bus. */
 export async function logsPage(
   bus: Pick<Bus, 'nextMessage'>,
   job: JobRef,
-  after: number,
+  { after, limit }: { after: number; limit: number },
 ): Promise<AuditPage> {
-  const builder = new PageBuilder(longestLogPage);
+  const builder = new PageBuilder(limit);
   const subject = subjects.logsOf(job);
   let message = await bus.nextMessage('LOGS', after + 1, subject);
   while (message !== null) {

@@ -22,7 +22,7 @@ const bodyShape = z.discriminatedUnion('what', [
     limit,
     waitMs,
   }),
-  z.strictObject({ what: z.literal('logs'), jobId, after: z.int().min(0).default(0), waitMs }),
+  z.strictObject({ what: z.literal('logs'), jobId, after: z.int().min(0).default(0), limit, waitMs }),
   z.strictObject({ what: z.literal('jobs'), jobId: jobId.optional(), limit }),
   z.strictObject({ what: z.literal('spans'), jobId }),
 ]);
@@ -103,7 +103,7 @@ async function logs(
   body: Extract<Body, { what: 'logs' }>,
 ): Promise<AuditPage> {
   const key = `logs.${job.tenant}.${job.jobId}`;
-  const read = () => logsPage(parts.bus, job, body.after);
+  const read = () => logsPage(parts.bus, job, body);
   const unlisten =
     body.waitMs === 0 ? undefined : parts.bus.listen(subjects.logsOf(job), () => parts.waiters.wake(key));
   try {
