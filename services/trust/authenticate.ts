@@ -1,8 +1,7 @@
 // From an envelope of unknown origin to a statement and the listed keys that signed it. What is found here depends on
 // nothing but the envelope's bytes and the trust store, so it may be remembered; time, tenant and limits come later.
 
-import { createHash } from 'node:crypto';
-import { type Envelope, parseEnvelope, preAuthenticationEncoding } from './dsse.ts';
+import { type Envelope, type EnvelopeSignature, parseEnvelope, preAuthenticationEncoding } from './dsse.ts';
 import { accept, type Checked, quote, type Rejection, reject } from './reasons.ts';
 import { verifyStrict } from './signature.ts';
 import { type PluginStatement, parseStatement, STATEMENT_PAYLOAD_TYPE } from './statement.ts';
@@ -40,27 +39,35 @@ export function nameKeys(keys: readonly TrustedKey[]): string {
   return keys.map((key) => `key ${key.keyId} of ${key.owner}`).join(', ');
 }
 
-/** The listed keys that signed. Hints only order the search: the key that a signature names is tried first. */
+/** The listed keys that signed. Each signature speaks for one key, and each key is counted once. */
 function findSigners(envelope: Envelope, keys: readonly TrustedKey[]): TrustedKey[] {
   const message = preAuthenticationEncoding(envelope.payloadType, envelope.payload);
   const found = new Set<TrustedKey>();
+  const explained = new Set<EnvelopeSignature>();
   let attempts = 0;
-  for (const { keyIdHint, signature } of envelope.signatures) {
-    for (const key of hintedFirst(keys, keyIdHint)) {
-      if (found.has(key)) continue;
-      if (attempts >= MAX_ATTEMPTS) return [...found];
-      attempts += 1;
-      if (!verifyStrict(key.publicKey, message, signature)) continue;
-      found.add(key);
-      break;
-    }
+  for (const [signed, key] of pairsToTry(envelope.signatures, keys)) {
+    if (found.has(key) || explained.has(signed)) continue;
+    if (attempts >= MAX_ATTEMPTS) break;
+    attempts += 1;
+    if (!verifyStrict(key.publicKey, message, signed.signature)) continue;
+    found.add(key);
+    explained.add(signed);
   }
   return [...found];
 }
 
-function hintedFirst(keys: readonly TrustedKey[], hint: string | null): readonly TrustedKey[] {
-  const hinted = keys.find((key) => key.keyId === hint);
-  return hinted === undefined ? keys : [hinted, ...keys.filter((key) => key !== hinted)];
+/** Every signature with every key. Hints decide the order and nothing else: keys that are named come first. */
+function* pairsToTry(
+  signatures: readonly EnvelopeSignature[],
+  keys: readonly TrustedKey[],
+): Generator<[EnvelopeSignature, TrustedKey]> {
+  for (const hinted of [true, false]) {
+    for (const signed of signatures) {
+      for (const key of keys) {
+        if ((key.keyId === signed.keyIdHint) === hinted) yield [signed, key];
+      }
+    }
+  }
 }
 
 /** Hints are good enough to explain a refusal: the refusal itself stands already. */
@@ -74,29 +81,9 @@ function explainNoSigner(envelope: Envelope, store: TrustStore): Rejection {
     return reject('BAD_SIGNATURE', `the signature names ${nameKeys(known)} and does not verify with it`);
   }
   const named = hints.length === 0 ? 'names no key' : `names key ${hints.map(quote).join(', ')}`;
-  const detail = `the signature ${named}; none of the ${store.keys.length} keys of trust store version ${store.version} made it`;
+  const inStore = `${store.keys.length} keys of trust store version ${store.version}`;
+  const tried =
+    store.keys.length > MAX_ATTEMPTS ? `the first ${MAX_ATTEMPTS} of the ${inStore}` : `the ${inStore}`;
+  const detail = `the signature ${named}; none of ${tried} made it`;
   return reject('UNKNOWN_KEY', detail);
-}
-
-/** Remembers envelopes that were found authentic, so that a plugin that runs often is verified once. */
-export type EnvelopeMemory = {
-  authenticate(envelopeBytes: Uint8Array, store: TrustStore): Checked<AuthenticStatement>;
-};
-
-export function createEnvelopeMemory(maxEntries = 1024): EnvelopeMemory {
-  const remembered = new Map<string, Checked<AuthenticStatement>>();
-  return {
-    authenticate(envelopeBytes, store) {
-      const key = `${createHash('sha256').update(envelopeBytes).digest('base64')} ${store.digest}`;
-      const known = remembered.get(key);
-      const result = known ?? authenticate(envelopeBytes, store);
-      // Refusals are not kept: strangers could push everything else out with them.
-      if (!result.ok) return result;
-      remembered.delete(key);
-      remembered.set(key, result);
-      const oldest = remembered.keys().next().value;
-      if (remembered.size > maxEntries && oldest !== undefined) remembered.delete(oldest);
-      return result;
-    },
-  };
 }

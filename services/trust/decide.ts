@@ -11,7 +11,8 @@
 //
 // Comparisons of time are written so that a clock that is not a number refuses.
 
-import { type AuthenticStatement, authenticate, type EnvelopeMemory, nameKeys } from './authenticate.ts';
+import { type AuthenticStatement, authenticate, nameKeys } from './authenticate.ts';
+import type { EnvelopeMemory } from './envelope-memory.ts';
 import { formatInstant, pluginFileName, sha256Hex, tenantName } from './formats.ts';
 import { checkAsked, type EffectiveLimits, effectiveLimits, type RequestedLimits } from './limits.ts';
 import { type Ceilings, ceilingsOf, type Policy } from './policy.ts';
@@ -48,7 +49,7 @@ export type TrustFacts = {
 export type Trusted = {
   readonly ok: true;
   readonly statement: PluginStatement;
-  /** The keys that counted, in the order of their signatures. */
+  /** The keys that counted. */
   readonly keyIds: readonly string[];
   readonly owners: readonly string[];
   readonly trustStoreVersion: number;

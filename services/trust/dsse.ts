@@ -50,7 +50,7 @@ export function preAuthenticationEncoding(payloadType: string, payload: Uint8Arr
 
 /** Reads an envelope from untrusted bytes. Says nothing about who signed it. */
 export function parseEnvelope(bytes: Uint8Array, maxBytes = MAX_ENVELOPE_BYTES): Checked<Envelope> {
-  const json = parseDocument(bytes, { maxBytes, maxDepth: 3 }, envelopeShape, 'envelope');
+  const json = parseDocument(bytes, { maxBytes, maxDepth: 3, maxValues: 64 }, envelopeShape, 'envelope');
   return json.ok ? decodeEnvelope(json.value) : json;
 }
 

@@ -1,7 +1,7 @@
 // What services and the command line use of the trust component. It is pure: it reads no file, no clock and no
 // environment, and talks to nobody.
 
-export { authenticate, createEnvelopeMemory, type EnvelopeMemory } from './authenticate.ts';
+export { authenticate } from './authenticate.ts';
 export {
   decideTrust,
   type TrustDecision,
@@ -18,6 +18,7 @@ export {
   preAuthenticationEncoding,
   signEnvelope,
 } from './dsse.ts';
+export { createEnvelopeMemory, type EnvelopeMemory } from './envelope-memory.ts';
 export { formatInstant } from './formats.ts';
 export {
   checkPublicKey,
@@ -79,6 +80,7 @@ export {
   STATEMENT_PAYLOAD_TYPE,
   statementFor,
 } from './statement.ts';
+export { type Json, type JsonBounds, parseStrictJson } from './strict-json.ts';
 export {
   emptyTrustStore,
   encodeTrustStore,

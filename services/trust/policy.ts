@@ -42,7 +42,8 @@ export type Policy = {
 
 /** Reads the policy file. Unknown fields are errors, so that a misspelt ceiling is not a missing one. */
 export function parsePolicy(bytes: Uint8Array): Checked<Policy> {
-  const document = parseDocument(bytes, { maxBytes: MAX_POLICY_BYTES, maxDepth: 4 }, policyShape, 'policy');
+  const bounds = { maxBytes: MAX_POLICY_BYTES, maxDepth: 4, maxValues: 50_000 };
+  const document = parseDocument(bytes, bounds, policyShape, 'policy');
   if (!document.ok) return document;
   const { default: fallback, tenants } = document.value;
   const merged = Object.entries(tenants).map(([tenant, own]): [string, Ceilings] => [

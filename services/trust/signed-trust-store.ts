@@ -53,7 +53,8 @@ export type TrustStoreMark = Readonly<z.infer<typeof markShape>>;
 export type TrustStoreFile = { readonly rotations: readonly Envelope[]; readonly store: Envelope };
 
 export function readTrustStoreFile(bytes: Uint8Array): Checked<TrustStoreFile> {
-  const json = parseDocument(bytes, { maxBytes: MAX_FILE_BYTES, maxDepth: 5 }, fileShape, 'trust store file');
+  const bounds = { maxBytes: MAX_FILE_BYTES, maxDepth: 5, maxValues: 2000 };
+  const json = parseDocument(bytes, bounds, fileShape, 'trust store file');
   if (!json.ok) return json;
   const rotations: Envelope[] = [];
   for (const item of json.value.rotations) {
@@ -121,7 +122,7 @@ export function markOf({ store, rootLine }: SignedTrustStore): TrustStoreMark {
 }
 
 export function parseTrustStoreMark(bytes: Uint8Array): Checked<TrustStoreMark> {
-  return parseDocument(bytes, { maxBytes: 1024, maxDepth: 1 }, markShape, 'trust store mark');
+  return parseDocument(bytes, { maxBytes: 1024, maxDepth: 1, maxValues: 16 }, markShape, 'trust store mark');
 }
 
 export function encodeTrustStoreMark(mark: TrustStoreMark): Uint8Array {
@@ -207,7 +208,7 @@ function readRotation(envelope: Envelope): Checked<Rotation> {
   if (envelope.payloadType !== ROTATION_PAYLOAD_TYPE) {
     return reject('MALFORMED', `the payload type is ${quote(envelope.payloadType)}`);
   }
-  const bounds = { maxBytes: MAX_ROTATION_BYTES, maxDepth: 1 };
+  const bounds = { maxBytes: MAX_ROTATION_BYTES, maxDepth: 1, maxValues: 16 };
   const document = parseDocument(envelope.payload, bounds, rotationShape, 'rotation');
   if (!document.ok) return document;
   const oldRoot = publicKeyFromText(document.value.oldRoot);

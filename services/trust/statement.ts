@@ -80,7 +80,7 @@ export type PluginStatement = {
 
 /** Reads a statement strictly. The bytes should already be authenticated: nothing here checks a signature. */
 export function parseStatement(payload: Uint8Array): Checked<PluginStatement> {
-  const bounds = { maxBytes: MAX_STATEMENT_BYTES, maxDepth: 5 };
+  const bounds = { maxBytes: MAX_STATEMENT_BYTES, maxDepth: 5, maxValues: 64 };
   const document = parseDocument(payload, bounds, statementShape, 'statement');
   return document.ok ? checkStatement(flatten(document.value)) : document;
 }
@@ -135,7 +135,7 @@ export function runtimeOfFileName(fileName: string): Runtime {
 /** `.py` of `resize.py`; empty where there is none. */
 export function extensionOf(fileName: string): string {
   const dot = fileName.lastIndexOf('.');
-  return dot > 0 ? fileName.slice(dot) : '';
+  return dot === -1 ? '' : fileName.slice(dot);
 }
 
 function flatten(document: z.infer<typeof statementShape>): PluginStatement {
@@ -150,7 +150,7 @@ function flatten(document: z.infer<typeof statementShape>): PluginStatement {
     architecture: predicate.runtime === 'native' ? predicate.architecture : null,
     requiresGpu: predicate.requiresGpu,
     network: predicate.network,
-    limits: predicate.limits,
+    limits: { ...predicate.limits },
     notBeforeMs: instantMs(predicate.notBefore),
     expiresMs: instantMs(predicate.expires),
   };

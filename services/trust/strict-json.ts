@@ -9,19 +9,20 @@ import { accept, type Checked, quote, reject } from './reasons.ts';
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
-export type JsonBounds = { readonly maxBytes: number; readonly maxDepth: number };
+/** `maxValues` counts everything between brackets and commas, so that few bytes cannot make much work either. */
+export type JsonBounds = { readonly maxBytes: number; readonly maxDepth: number; readonly maxValues: number };
 
 /** Thrown and caught inside this file only. */
 class JsonFault extends Error {}
 
-type Reader = { readonly text: string; at: number; readonly maxDepth: number };
+type Reader = { readonly text: string; readonly bounds: JsonBounds; at: number; values: number };
 
 export function parseStrictJson(bytes: Uint8Array, bounds: JsonBounds): Checked<Json> {
   if (bytes.length > bounds.maxBytes) {
     return reject('MALFORMED', `${bytes.length} bytes of JSON, at most ${bounds.maxBytes} are read`);
   }
   try {
-    const reader: Reader = { text: decodeUtf8(bytes), at: 0, maxDepth: bounds.maxDepth };
+    const reader: Reader = { text: decodeUtf8(bytes), bounds, at: 0, values: 0 };
     const value = readValue(reader, 0);
     skipSpace(reader);
     if (reader.at < reader.text.length) fault(reader, 'more text after the value');
@@ -61,7 +62,10 @@ function takeIf(reader: Reader, expected: string): boolean {
 }
 
 function readValue(reader: Reader, depth: number): Json {
-  if (depth > reader.maxDepth) fault(reader, `more than ${reader.maxDepth} levels`);
+  const { maxDepth, maxValues } = reader.bounds;
+  reader.values += 1;
+  if (depth > maxDepth) fault(reader, `more than ${maxDepth} levels`);
+  if (reader.values > maxValues) fault(reader, `more than ${maxValues} values`);
   skipSpace(reader);
   const first = reader.text[reader.at];
   if (first === '{') return readObject(reader, depth);
@@ -109,7 +113,10 @@ function readString(reader: Reader): string {
   const { text, at } = reader;
   if (text[at] !== '"') fault(reader, 'no string where one must be');
   let end = at + 1;
-  while (end < text.length && text[end] !== '"') end += text[end] === '\\' ? 2 : 1;
+  while (text[end] !== '"') {
+    if (text[end] === undefined) fault(reader, 'an unfinished string');
+    end += text[end] === '\\' ? 2 : 1;
+  }
   const value = decodeStringToken(text.slice(at, end + 1));
   if (value === null) fault(reader, 'a string that is not well-formed');
   reader.at = end + 1;

@@ -94,7 +94,8 @@ export function parseTrustStore(bytes: Uint8Array): Checked<TrustStore> {
 
 /** The content as it stands in the file, for commands that list or change it. Keys are not checked here. */
 export function readTrustStoreContent(bytes: Uint8Array): Checked<TrustStoreContent> {
-  return parseDocument(bytes, { maxBytes: MAX_TRUST_STORE_BYTES, maxDepth: 5 }, storeShape, 'trust store');
+  const bounds = { maxBytes: MAX_TRUST_STORE_BYTES, maxDepth: 5, maxValues: 200_000 };
+  return parseDocument(bytes, bounds, storeShape, 'trust store');
 }
 
 /** Writes content to the exact bytes that are signed and published; refuses what could not be read back. */

@@ -16,9 +16,11 @@ import {
   statementJson,
   store,
   storedKey,
+  testKey,
 } from '../fixture.ts';
 import type { RequestedLimits } from '../limits.ts';
-import { type Attack, attack, OTHER_SHA256 } from './attack.ts';
+import type { StoredKey, TrustStore } from '../trust-store.ts';
+import { type Attack, attack, bentEnvelope, OTHER_SHA256 } from './attack.ts';
 
 const SUBJECTS: readonly Attack[] = [
   attack('DIGEST_MISMATCH', 'the file swapped after signing', {
@@ -280,7 +282,29 @@ const admitted = (version: number, digest: string): Partial<TrustRequest> => ({
   admittedUnder: { version, digest },
 });
 
+const CROWD = Array.from({ length: 129 }, (_, index) => storedKey(testKey(`crowd ${index}`), 'Crowd'));
+
+/** So many keys that not all are tried without a hint (128 are), with these at their places. */
+export function crowdedStore(
+  size: number,
+  places: { readonly [place: number]: StoredKey },
+  threshold = 1,
+): TrustStore {
+  return store({ threshold, keys: CROWD.slice(0, size).map((key, place) => places[place] ?? key) });
+}
+
+const unhinted = bentEnvelope('signatures.0.keyid', undefined);
+
 const FACTS: readonly Attack[] = [
+  attack('UNKNOWN_KEY', 'more keys than are tried, and no hint', {
+    request: { envelope: unhinted },
+    facts: { trustStore: crowdedStore(129, { 128: storedKey(ALICE, 'Alice') }) },
+    says: ['names no key', 'the first 128 of the 129 keys'],
+  }),
+  attack('UNKNOWN_KEY', 'as many keys as are tried, and none fits', {
+    facts: { trustStore: crowdedStore(128, {}) },
+    says: [ALICE.keyId, 'none of the 128 keys'],
+  }),
   attack('NO_TRUST_STORE', 'no trust store', { facts: { trustStore: null } }),
   attack('NO_TRUST_STORE', 'a trust store without keys', { facts: { trustStore: store({ keys: [] }) } }),
   attack('NO_POLICY', 'no policy', { facts: { policy: null } }),

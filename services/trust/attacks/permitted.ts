@@ -20,6 +20,7 @@ import {
   storedKey,
 } from '../fixture.ts';
 import type { EffectiveLimits } from '../limits.ts';
+import { crowdedStore } from './jobs.ts';
 
 export type Permitted = {
   readonly name: string;
@@ -49,6 +50,11 @@ function asking(changes: Partial<TrustRequest['requested']>): TrustRequest['requ
 function hinting(keyid: string | undefined): Uint8Array {
   const json: JsonObject = JSON.parse(Buffer.from(envelopeFor(plugin())).toString());
   return Buffer.from(JSON.stringify(bend(json, 'signatures.0.keyid', keyid)));
+}
+
+function secondUnhinted(): Uint8Array {
+  const json: JsonObject = JSON.parse(Buffer.from(envelopeFor(plugin(), [ALICE, BOB])).toString());
+  return Buffer.from(JSON.stringify(bend(json, 'signatures.1.keyid', undefined)));
 }
 
 function urlSafe(): Uint8Array {
@@ -85,6 +91,30 @@ const SIGNATURES: readonly Permitted[] = [
     request: { envelope: envelopeFor(plugin(), [ALICE, BOB]) },
     facts: { trustStore: store({ revokedKeys: [BOB.keyId] }) },
     expected: aliceOnly,
+  }),
+  permitted('a hint to the last of very many keys', {
+    facts: { trustStore: crowdedStore(129, { 128: storedKey(ALICE, 'Alice') }) },
+    expected: aliceOnly,
+  }),
+  permitted('no hint, and the last key that is tried', {
+    request: { envelope: hinting(undefined) },
+    facts: { trustStore: crowdedStore(129, { 127: storedKey(ALICE, 'Alice') }) },
+    expected: aliceOnly,
+  }),
+  permitted('many signatures of strangers before a listed one', {
+    request: { envelope: envelopeFor(plugin(), [...new Array(7).fill(MALLORY), ALICE]) },
+    facts: { trustStore: crowdedStore(129, { 128: storedKey(ALICE, 'Alice') }) },
+    expected: aliceOnly,
+  }),
+  permitted('two signers among many keys, with no try wasted', {
+    request: { envelope: secondUnhinted() },
+    facts: {
+      trustStore: crowdedStore(128, { 0: storedKey(ALICE, 'Alice'), 127: storedKey(BOB, 'Bob') }, 2),
+    },
+    expected: { owners: ['Alice', 'Bob'] },
+  }),
+  permitted('a statement of 16 KiB', {
+    request: { envelope: signPayload(JSON.stringify(statementJson()).padEnd(16 * 1024)) },
   }),
   permitted('eight signatures', { request: { envelope: envelopeFor(plugin(), new Array(8).fill(ALICE)) } }),
   permitted('two owners where two are needed', {
@@ -136,6 +166,7 @@ const NAMES: readonly Permitted[] = [
         pluginName: fileName,
         envelope: envelopeFor(plugin({ fileName, runtime: 'native', architecture: 'x86_64' })),
       },
+      expected: { statement: plugin({ fileName, runtime: 'native', architecture: 'x86_64' }) },
     }),
   ),
 ];

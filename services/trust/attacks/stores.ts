@@ -15,9 +15,12 @@ import {
 import { publicKeyToPem, type SigningKey } from '../keys.ts';
 import type { RejectReason } from '../reasons.ts';
 import {
+  markOf,
+  openTrustStore,
   ROTATION_PAYLOAD_TYPE,
   readTrustStoreFile,
   rotateRoot,
+  type SignedTrustStore,
   signTrustStore,
   type TrustStoreMark,
 } from '../signed-trust-store.ts';
@@ -194,3 +197,47 @@ const HISTORY: readonly StoreCase[] = [
 ];
 
 export const STORE_CASES: readonly StoreCase[] = [...FILES, ...ROTATIONS, ...HISTORY];
+
+export type ReloadCase = {
+  readonly name: string;
+  readonly current: SignedTrustStore | null;
+  readonly bytes: Uint8Array | null;
+  readonly mark: TrustStoreMark | null;
+  /** The version in force afterwards; null where everything is refused. */
+  readonly version: number | null;
+  readonly problem: RejectReason | null;
+};
+
+const CURRENT = expectValue(openTrustStore(fileSignedBy([ROOT]), ROOT));
+const NEXT = contentBytes({ version: 8, revokedKeys: [ALICE.keyId] });
+
+function reload(name: string, bytes: Uint8Array | null, then: Partial<ReloadCase>): ReloadCase {
+  return { name, bytes, current: CURRENT, mark: null, version: 7, problem: null, ...then };
+}
+
+export const RELOAD_CASES: readonly ReloadCase[] = [
+  reload('a newer store takes over', fileSignedBy([ROOT], NEXT), { version: 8 }),
+  reload('the same file changes nothing', fileSignedBy([ROOT]), {}),
+  reload('the first file comes into force', fileSignedBy([ROOT]), { current: null }),
+  reload('a damaged file leaves the old store in force', fileSignedBy([ROOT], NEXT).subarray(0, 900), {
+    problem: 'MALFORMED',
+  }),
+  reload('a forged file leaves the old store in force', fileSignedBy([ALICE], NEXT), {
+    problem: 'TRUST_STORE_UNTRUSTED',
+  }),
+  reload('an older file leaves the old store in force', fileSignedBy([ROOT], contentBytes({ version: 6 })), {
+    problem: 'TRUST_STORE_OUTDATED',
+  }),
+  reload('a missing file refuses everything', null, { version: null, problem: 'NO_TRUST_STORE' }),
+  reload('a damaged first file refuses everything', new Uint8Array(5), {
+    current: null,
+    version: null,
+    problem: 'MALFORMED',
+  }),
+  reload('what other machines have seen counts too', fileSignedBy([ROOT]), {
+    current: null,
+    mark: { ...markOf(CURRENT), version: 9 },
+    version: null,
+    problem: 'TRUST_STORE_OUTDATED',
+  }),
+];
