@@ -106,9 +106,13 @@ function rollBack(database: DatabaseSync): void {
 function databaseFailure(error: unknown): unknown {
   const hint = passing.get(resultCode(error));
   if (hint === undefined) return error;
-  return new OperationalError('LEDGER_UNAVAILABLE', `ledger database: ${messageOf(error)}; ${hint}`, {
-    cause: error,
-  });
+  return new OperationalError(
+    'LEDGER_UNAVAILABLE',
+    `ledger.db in SANDBUS_STATE_DIR: ${messageOf(error)}; ${hint}`,
+    {
+      cause: error,
+    },
+  );
 }
 
 /** The primary result code of a SQLite error; 0 for any other error. */
