@@ -12,13 +12,15 @@ export interface CommandText {
   /** Sentences for the command's own help. */
   readonly description?: string;
   readonly examples: readonly string[];
-  /** Beside 0 and 2, which every command has. */
+  /** Beside 0 and 2, which all commands but `run` have. */
   readonly exits?: readonly ExitName[];
+  /** What wrong options exit with; `usage` unless set. */
+  readonly wrongUse?: ExitName;
 }
 
 export function define(parent: Command, text: CommandText): Command {
-  const exits: ExitName[] = ['ok', ...(text.exits ?? []), 'usage'];
-  const codes = exits
+  const exits = new Set<ExitName>(['ok', ...(text.exits ?? []), text.wrongUse ?? 'usage']);
+  const codes = [...exits]
     .map((name) => exitCodes[name])
     .sort((a, b) => a.code - b.code)
     .map(({ code, meaning }) => `  ${String(code).padStart(3)}  ${meaning}`);

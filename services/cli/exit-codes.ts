@@ -5,7 +5,7 @@
 import type { JobResult } from '../client/index.ts';
 
 export const exitCodes = {
-  ok: { code: 0, meaning: 'done; for run and wait: the plugin exited with 0' },
+  ok: { code: 0, meaning: 'done (run, wait: the plugin exited with 0)' },
   failed: { code: 1, meaning: 'the answer is no: not verified, not as expected, something is missing' },
   usage: { code: 2, meaning: 'wrong options, arguments, files or configuration' },
   notFound: { code: 4, meaning: 'there is no such job or record' },

@@ -74,7 +74,7 @@ async function buildProgram(words: readonly string[]): Promise<Command> {
     .enablePositionalOptions()
     .helpCommand('help [command]', 'help for a command; `help environment` lists the variables')
     .exitOverride()
-    .configureOutput({ outputError: (text) => say(text.trimEnd()) })
+    .configureOutput({ outputError: (text) => say(text.trimEnd().replace(/^error:/, 'sandbus:')) })
     .addHelpText('after', '\nEach command has --help with an example, and --json for machines.');
   const wanted = words[0] === 'help' ? words[1] : words[0];
   const known = groups.filter(({ commands }) => wanted !== undefined && commands.includes(wanted));

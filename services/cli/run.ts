@@ -16,9 +16,9 @@ export function registerRun(program: Command): void {
       'sandbus run hello.py -- one two',
       'sandbus run --memory 1G --wall 2m --input data.csv train.py -- --epochs 3 < notes.txt',
     ],
+    wrongUse: 'notRun',
     exits: [
       'timeLimit',
-      'notRun',
       'rejected',
       'cancelled',
       'memoryLimit',

@@ -1,14 +1,17 @@
 /** Questions to the audit service, and their answers as values. */
 import type { AnyEvent, AuditRecord, LogChunk } from '../platform/codec.ts';
 import { decode, decodeAs } from '../platform/codec.ts';
+import { messageOf } from '../platform/errors.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import { subjects } from '../platform/topology.ts';
 import { parseReply, request } from './request.ts';
 
-/** A record of the ledger with the event in it; null where it was erased, or where nobody can decode it. */
+/** A record of the ledger with the event in it; null where it was erased, or cannot be decoded. */
 export interface Entry {
   readonly record: AuditRecord;
   readonly event: AnyEvent | null;
+  /** Why there is no event; null when there is one. */
+  readonly fault: string | null;
 }
 
 export interface JobSummary {
@@ -99,14 +102,11 @@ export class AuditReader {
 /** A record as it stands on the bus or in a page. */
 export function decodeEntry(bytes: Uint8Array): Entry {
   const record = decodeAs('AuditRecord', bytes);
-  return { record, event: record.payload === null ? null : eventOf(record.payload) };
-}
-
-/** The ledger also keeps what nobody can decode; that is no reason to stop reading it. */
-function eventOf(payload: Uint8Array): AnyEvent | null {
+  if (record.payload === null) return { record, event: null, fault: 'it was erased' };
   try {
-    return decode(payload);
-  } catch {
-    return null;
+    return { record, event: decode(record.payload), fault: null };
+  } catch (error) {
+    // The ledger also keeps what nobody can decode; that is no reason to stop reading it.
+    return { record, event: null, fault: messageOf(error) };
   }
 }

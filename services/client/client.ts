@@ -14,7 +14,7 @@ import type { LogItem } from './logs.ts';
 import type { RecordsOptions } from './records.ts';
 import { readRecords } from './records.ts';
 import type { JobResult } from './result.ts';
-import { resultOf, unreadableSubmission } from './result.ts';
+import { faultOf, resultOf } from './result.ts';
 import type { SubmitRequest, Submitted } from './submission.ts';
 import { submitJob } from './submission.ts';
 import type { OnProgress } from './upload.ts';
@@ -78,7 +78,7 @@ export class SandbusClient {
     for await (const entry of this.records({ jobId, signal: options.signal })) {
       const result = resultOf(entry);
       if (result !== null) return result;
-      const fault = unreadableSubmission(entry);
+      const fault = faultOf(entry);
       if (fault !== null) throw fault;
     }
     throw new OperationalError('ABORTED', `no longer waiting for job ${jobId}`);

@@ -23,6 +23,6 @@ export type { ContentInput } from './content.ts';
 export { uuidV7 } from './ids.ts';
 export type { GapItem, LogItem, OutputItem } from './logs.ts';
 export type { RecordsOptions } from './records.ts';
-export { type JobResult, resultOf } from './result.ts';
+export { faultOf, type JobResult, resultOf } from './result.ts';
 export type { FileInput, SubmitRequest, Submitted } from './submission.ts';
 export type { OnProgress, UploadProgress } from './upload.ts';

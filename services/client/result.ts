@@ -1,7 +1,7 @@
 /** How a job ended, as one value. */
 import type { AuditRecord, JobCancelled, JobFinished, JobRejected } from '../platform/codec.ts';
 import { OperationalError } from '../platform/errors.ts';
-import { parseJobSubject } from '../platform/topology.ts';
+import { parseJobSubject, terminalKinds } from '../platform/topology.ts';
 import type { Entry } from './audit-read.ts';
 
 export type JobResult =
@@ -20,11 +20,15 @@ export function resultOf({ record, event }: Entry): JobResult | null {
   return null;
 }
 
-/**
- * A submission that no service could read becomes a dead letter, and its job never gets a terminal event. (Not so for
- * a second submission of an id: the first one goes on.)
- */
-export function unreadableSubmission({ event }: Entry): OperationalError | null {
+/** Why no result will come, or none that can be told; null while one may. */
+export function faultOf({ record, event, fault }: Entry): OperationalError | null {
+  if (fault !== null && terminalKinds.some((kind) => kind === record.kind))
+    return new OperationalError(
+      'UNREADABLE_RESULT',
+      `job ${record.jobId} is ${record.kind}, but its record cannot be read: ${fault}`,
+    );
+  // A submission that no service could read becomes a dead letter, and its job gets no terminal event. (Not so for a
+  // second submission of an id: the first one goes on.)
   if (event?.name !== 'JobDeadLettered') return null;
   const { subject, reason, detail, service } = event.value;
   if (parseJobSubject(subject)?.kind !== 'submitted' || reason === 'DUPLICATE_JOB') return null;

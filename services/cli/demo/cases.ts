@@ -24,6 +24,7 @@ export interface DemoCase {
   readonly bytes: Uint8Array;
   /** Tampered: the file that is submitted has another byte than the one that was signed. */
   readonly signature: 'valid' | 'none' | 'tampered';
+  readonly args: readonly string[];
   readonly limits: Partial<RequestedLimits>;
   readonly expect: Expectation;
 }
@@ -71,6 +72,7 @@ async function helloCase(plugin: ReadyPlugin): Promise<DemoCase> {
     language,
     bytes: await readFile(file),
     signature: 'valid',
+    args: ['one', 'two words'],
     limits: {},
     expect,
   };
@@ -86,5 +88,5 @@ function bad(
   const kind = python
     ? ({ runtime: 'python', language: 'Python' } as const)
     : ({ runtime: 'bash', language: 'Bash' } as const);
-  return { plugin, ...kind, bytes, signature: 'valid', limits: {}, ...differs };
+  return { plugin, ...kind, bytes, signature: 'valid', args: [], limits: {}, ...differs };
 }

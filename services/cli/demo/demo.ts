@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { buildPlugins } from '../../../test/plugins/build.ts';
 import type { JobResult, SandbusClient, SpanRecord } from '../../client/index.ts';
-import { connect, resultOf } from '../../client/index.ts';
+import { connect, faultOf, resultOf } from '../../client/index.ts';
 import { installation } from '../../platform/config.ts';
 import type { SigningKey } from '../../trust/index.ts';
 import { exitCode } from '../exit-codes.ts';
@@ -26,7 +26,7 @@ export interface DemoOptions {
 
 /** Compiled plugins are kept between demos: compiling them takes longer than all the rest. */
 const builtPlugins = join(installation.root, '.sandbus/plugins');
-const jobsDeadlineMs = 90_000;
+const jobsDeadlineMs = 60_000;
 
 export async function runDemo(options: DemoOptions): Promise<number> {
   const interrupted = onInterrupt();
@@ -108,30 +108,34 @@ async function runCases(
 }
 
 function submitCase(client: SandbusClient, demoCase: DemoCase, key: SigningKey) {
-  const { plugin: name, bytes, signature, limits } = demoCase;
+  const { plugin: name, bytes, signature, args, limits } = demoCase;
   const { envelope } = signPlugin({ fileName: name, bytes }, key, {}, Date.now() - 1000);
   const sent = signature === 'tampered' ? Buffer.concat([bytes, Buffer.from('#\n')]) : bytes;
   return client.submit({
     plugin: { name, bytes: sent },
     envelope: signature === 'none' ? null : envelope,
-    args: ['one', 'two words'],
+    args,
     stdin: Buffer.from('a line of standard input\n'),
     limits,
     labels: { demo: 'yes' },
   });
 }
 
+/** A job without a result has not ended in time, or its result cannot be read. */
 async function collectResults(
   client: SandbusClient,
   jobIds: readonly string[],
 ): Promise<Map<string, JobResult>> {
   const results = new Map<string, JobResult>();
-  const wanted = new Set(jobIds);
+  const open = new Set(jobIds);
   for await (const entry of client.records({ signal: AbortSignal.timeout(jobsDeadlineMs) })) {
+    const { jobId } = entry.record;
     const result = resultOf(entry);
-    if (result === null || !wanted.has(result.event.jobId)) continue;
-    results.set(result.event.jobId, result);
-    if (results.size === wanted.size) break;
+    const fault = faultOf(entry);
+    if (result !== null) results.set(jobId, result);
+    if (fault !== null) say(fault.message);
+    if (result !== null || fault !== null) open.delete(jobId);
+    if (open.size === 0) break;
   }
   return results;
 }

@@ -118,6 +118,6 @@ function cellsOf({ row, deniedNames, faults }: JudgedJob): string[] {
     measured(row.cpuMs, formatMs),
     measured(row.peakMemoryBytes, formatBytes),
     row.denied === null ? '-' : [row.denied, ...deniedNames].join(' '),
-    faults.length === 0 ? 'as expected' : `NOT EXPECTED: ${faults.join('; ')}`,
+    faults.length === 0 ? 'as expected' : 'NOT EXPECTED',
   ];
 }

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { UsageError } from '../platform/errors.ts';
+import {
+  formatBytes,
+  formatMs,
+  parseCount,
+  parseCpus,
+  parseDuration,
+  parseInstant,
+  parsePair,
+  parseSequence,
+  parseSize,
+} from './quantities.ts';
+
+const nowMs = Date.parse('2026-06-01T12:00:00Z');
+const instant = (text: string) => parseInstant(text, nowMs);
+
+const good: readonly (readonly [parse: (text: string) => unknown, text: string, value: unknown])[] = [
+  [parseSize, '4096', 4096],
+  [parseSize, '1K', 1024],
+  [parseSize, '256M', 268_435_456],
+  [parseSize, '256m', 268_435_456],
+  [parseSize, '256MiB', 268_435_456],
+  [parseSize, '1.5G', 1_610_612_736],
+  [parseSize, '2T', 2_199_023_255_552],
+  [parseDuration, '500ms', 500],
+  [parseDuration, '10s', 10_000],
+  [parseDuration, '0.5s', 500],
+  [parseDuration, '2m', 120_000],
+  [parseDuration, '12h', 43_200_000],
+  [parseDuration, '90d', 7_776_000_000],
+  [parseCpus, '1', 1000],
+  [parseCpus, '0.5', 500],
+  [parseCpus, '2.25', 2250],
+  [parseCount, '128', 128],
+  [parseSequence, '-1', -1],
+  [parseSequence, '0', 0],
+  [instant, '1d', nowMs + 86_400_000],
+  [instant, '2027-01-31', Date.parse('2027-01-31T00:00:00Z')],
+  [instant, '2027-01-31T12:30Z', Date.parse('2027-01-31T12:30:00Z')],
+  [instant, '2027-01-31T12:30:15Z', Date.parse('2027-01-31T12:30:15Z')],
+  [parsePair, 'A=b', ['A', 'b']],
+  [parsePair, 'A=', ['A', '']],
+  [parsePair, 'A=b=c', ['A', 'b=c']],
+];
+
+const bad: readonly (readonly [parse: (text: string) => unknown, text: string, message: RegExp])[] = [
+  [parseSize, '', /must be 256M/],
+  [parseSize, '0', /must be 256M/],
+  [parseSize, '-1M', /must be 256M/],
+  [parseSize, '1X', /size 1X: must be 256M, 1\.5G or a number of bytes/],
+  [parseSize, '1 M', /must be 256M/],
+  [parseSize, '9999999T', /must be 256M/],
+  [parseSize, 'NaN', /must be 256M/],
+  [parseDuration, '10', /duration 10: must be 500ms, 10s, 2m, 12h or 90d/],
+  [parseDuration, '10S', /must be 500ms/],
+  [parseDuration, '0s', /must be 500ms/],
+  [parseDuration, '-1s', /must be 500ms/],
+  [parseDuration, '1e3s', /must be 500ms/],
+  [parseCpus, '0', /must be 1, 2 or 0\.5/],
+  [parseCpus, '0.0001', /must be 1, 2 or 0\.5/],
+  [parseCpus, 'two', /must be 1, 2 or 0\.5/],
+  [parseCount, '1.5', /whole number/],
+  [parseCount, '0', /whole number/],
+  [parseSequence, '-2', /-1 or more/],
+  [parseSequence, '1e3', /-1 or more/],
+  [instant, '2027-02-30', /date of the calendar/],
+  [instant, 'tomorrow', /must be 90d/],
+  [instant, '2027-01-31T12:30:15', /must be 90d/],
+  [parsePair, 'A', /NAME=VALUE/],
+  [parsePair, '=b', /NAME=VALUE/],
+];
+
+describe('quantities', () => {
+  for (const [parse, text, value] of good)
+    it(`${parse.name} reads ${JSON.stringify(text)}`, () => assert.deepEqual(parse(text), value));
+  for (const [parse, text, message] of bad)
+    it(`${parse.name} refuses ${JSON.stringify(text)}`, () =>
+      assert.throws(
+        () => parse(text),
+        (error) => error instanceof UsageError && message.test(error.message),
+      ));
+});
+
+const shown: readonly (readonly [text: string, expected: string])[] = [
+  [formatBytes(0), '0 B'],
+  [formatBytes(1023), '1023 B'],
+  [formatBytes(1024), '1.0 KiB'],
+  [formatBytes(10 * 1024 * 1024), '10 MiB'],
+  [formatBytes(3.5 * 1024 ** 3), '3.5 GiB'],
+  [formatMs(0.4), '0.4 ms'],
+  [formatMs(12.3), '12 ms'],
+  [formatMs(1234), '1.2 s'],
+  [formatMs(61_000), '1 min 1 s'],
+];
+for (const [text, expected] of shown) it(`shows ${expected}`, () => assert.equal(text, expected));
