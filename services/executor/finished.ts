@@ -66,7 +66,7 @@ export function finishedFromResult(
     stderr: streamOf(result.stderr, outputs.stderrHead),
     ...accountsOf(result),
     artifacts: outputs.artifacts,
-    skippedOutputs: [...skippedBy(result), ...outputs.skipped],
+    skippedOutputs: [...result.outputs.skipped, ...outputs.skipped],
     sandbox: sandboxOf(result),
     setupMicros: result.timings,
   };
@@ -76,12 +76,6 @@ export function finishedFromResult(
 function outcomeOf(result: LauncherResult, stop: StopReason | null): Outcome {
   if (result.outcome === 'cancelled' && stop?.kind === 'lease-lost') return 'executor_lost';
   return result.outcome.replaceAll('-', '_') as Outcome;
-}
-
-/** The launcher names some of what it left out, and counts all. */
-function skippedBy({ outputs: { skipped, skippedCount } }: LauncherResult): SkippedOutput[] {
-  const more = skippedCount - skipped.length;
-  return more > 0 ? [...skipped, { name: `(${more} more)`, reason: 'not-listed' }] : [...skipped];
 }
 
 /** The launcher cannot know why it was told to stop. */

@@ -96,9 +96,8 @@ const resultShape = z.strictObject({
   }),
   outputs: z.strictObject({
     files: z.array(z.strictObject({ name: z.string().min(1), bytes: count, sha256 })),
-    /** Some of those left out; `skippedCount` is all of them. */
+    /** What was left out; the last row stands for those that are too many to list. */
     skipped: z.array(z.strictObject({ name: z.string(), reason })),
-    skippedCount: count,
   }),
   filterDigest: sha256,
   timings: z.record(z.string(), count),

@@ -29,6 +29,7 @@ export interface LeaseOptions {
 export class Lease {
   readonly #states: JobStates;
   readonly #options: LeaseOptions;
+  readonly #holdMs: number;
   #snapshot: JobSnapshot;
   #renewedAtMs: number;
   #changes: Promise<unknown> = Promise.resolve();
@@ -42,7 +43,9 @@ export class Lease {
     this.#options = options;
     this.#snapshot = snapshot;
     this.#renewedAtMs = claimedAtMs;
-    this.#beat = setInterval(() => this.renew(), options.leaseMs / 5);
+    this.#holdMs = options.leaseMs - killMarginMs;
+    // Three chances before a short lease is given up.
+    this.#beat = setInterval(() => this.renew(), Math.min(options.leaseMs / 5, this.#holdMs / 3));
     this.#expiry = this.#watchExpiry();
   }
 
@@ -126,10 +129,8 @@ export class Lease {
   }
 
   #watchExpiry(): NodeJS.Timeout {
-    const { leaseMs, clock } = this.#options;
-    const holdMs = leaseMs - killMarginMs;
-    const leftMs = this.#renewedAtMs + holdMs - clock.monotonicMs();
-    const message = `the lease could not be renewed for ${holdMs} ms`;
+    const leftMs = this.#renewedAtMs + this.#holdMs - this.#options.clock.monotonicMs();
+    const message = `the lease could not be renewed for ${this.#holdMs} ms`;
     return setTimeout(() => this.#lose(message), Math.max(0, leftMs));
   }
 

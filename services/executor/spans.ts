@@ -26,9 +26,12 @@ export function recordRun(telemetry: Telemetry, parent: Span, startMs: number, e
   plugin.end(startMs + setupMs + result.usage.wallMs);
 }
 
-/** The steps of one process overlap those of the other, so the launcher says how long all took; less when one failed. */
+/** Steps after the end of the plugin begin with `end-`. */
 function setupMicros(timings: LauncherResult['timings']): number {
-  return timings['setup-total'] ?? Math.max(0, ...Object.values(timings));
+  return Object.entries(timings).reduce(
+    (sum, [step, micros]) => sum + (step.startsWith('end-') ? 0 : micros),
+    0,
+  );
 }
 
 function timingAttributes({ timings, filterDigest }: LauncherResult): Record<string, string | number> {
