@@ -5,7 +5,8 @@ import { ENVELOPE_ATTACKS } from './attacks/envelopes.ts';
 import { JOB_ATTACKS } from './attacks/jobs.ts';
 import { PERMITTED } from './attacks/permitted.ts';
 import { STATEMENT_ATTACKS } from './attacks/statements.ts';
-import { createEnvelopeMemory, decideTrust, type TrustDecision } from './index.ts';
+import { envelopeFor, expectValue, facts, plugin, request } from './fixture.ts';
+import { createEnvelopeMemory, decideTrust, parseEnvelope, type TrustDecision } from './index.ts';
 
 /** The time that a refusal may take; a damaged machine or a busy one gets some more. */
 const REFUSAL_MS = 50;
@@ -49,5 +50,29 @@ test('a remembered envelope is judged anew by everything but its signature', () 
   for (const attack of JOB_ATTACKS) {
     checkRefused(attack, decideTrust(attack.request, attack.facts, memory));
     checkRefused(attack, decideTrust(attack.request, attack.facts, memory));
+  }
+});
+
+/** The same numbers every time, so that a failure can be repeated. */
+function* numbersFrom(seed: number): Generator<number, never> {
+  let state = seed;
+  for (;;) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    yield state / 2 ** 32;
+  }
+}
+
+test('an envelope damaged at random is refused, or says the same as before', () => {
+  const numbers = numbersFrom(2026);
+  const random = (below: number): number => Math.floor(numbers.next().value * below);
+  const envelope = envelopeFor(plugin());
+  const { payload } = expectValue(parseEnvelope(envelope));
+  const job = request();
+  const judging = facts();
+  for (let round = 0; round < 3000; round += 1) {
+    const damaged = Buffer.from(envelope);
+    for (let change = 0; change <= random(3); change += 1) damaged[random(damaged.length)] = random(256);
+    const decision = decideTrust({ ...job, envelope: damaged }, judging);
+    if (decision.ok) assert.deepEqual(expectValue(parseEnvelope(damaged)).payload, payload, `round ${round}`);
   }
 });
