@@ -1,0 +1,3 @@
+module Greeting
+  def self.for(name) = "hello #{name}"
+end
