@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { RULES = 65536, READ_WRITE = DEVICE_READ | DEVICE_WRITE };
+enum { RULES = 4096, READ_WRITE = DEVICE_READ | DEVICE_WRITE };
 
 struct devices {
     int rules; /* map: struct device_key to struct device_rule */

@@ -5,8 +5,8 @@
  *   rules     both sides of each argument rule, with clean and dirty upper halves
  *   x32, int80, flood COUNT
  *
- * A line is "NUMBER RESULT" or "NUMBER ARGUMENT VALUE RESULT"; the result is 0, an errno, "signal N" or "exit". Each call is made
- * in a child; one that blocks is ended by its timer and so has got through. */
+ * A line is "NUMBER NAME WANTED RESULT": wanted is "allowed" or the policy's answer; the result is an errno by name or number, 0,
+ * "signal-N" or "exit". Each call is made in a child; one that blocks is ended by its timer and so has got through. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "errno_name.h"
 #include "policy-cases.h"
+#include "policy.h"
 
 enum { LAST_NUMBER = 600, BLOCKED_MICROSECONDS = 100000, NO_RESULT = 1 << 20 };
 
@@ -47,9 +49,23 @@ static void make_call(long number, const uint64_t args[6], int answer)
     _exit(0);
 }
 
-static void try_call(long number, const uint64_t args[6])
+static void print_result(int error, int status)
+{
+    if (error == NO_RESULT && WIFSIGNALED(status))
+        printf("signal-%d\n", WTERMSIG(status));
+    else if (error == NO_RESULT)
+        printf("exit\n");
+    else if (errno_name(error))
+        printf("%s\n", errno_name(error));
+    else
+        printf("%d\n", error);
+}
+
+static void try_call(long number, const uint64_t args[6], const char *wanted)
 {
     int answer[2], error = NO_RESULT, status;
+    const char *name = policy_syscall_name((int)number);
+    printf("%ld %s %s ", number, name ? name : "unknown", wanted);
     if (pipe(answer))
         exit(1);
     pid_t child = fork();
@@ -57,13 +73,24 @@ static void try_call(long number, const uint64_t args[6])
         make_call(number, args, answer[1]);
     close(answer[1]);
     waitpid(child, &status, 0);
-    if (read(answer[0], &error, sizeof error) == sizeof error)
-        printf("%d\n", error);
-    else if (WIFSIGNALED(status))
-        printf("signal %d\n", WTERMSIG(status));
-    else
-        printf("exit\n");
+    if (read(answer[0], &error, sizeof error) != sizeof error)
+        error = NO_RESULT;
+    print_result(error, status);
     close(answer[0]);
+}
+
+static const char *refusal(long number)
+{
+    return number == SYS_clone3 ? "ENOSYS" : policy_row(policy_row_of(policy_arch, (int)number))->answer_name;
+}
+
+static int is_allowed(long number)
+{
+    const char *name = policy_syscall_name((int)number);
+    for (size_t i = 0; name && i < policy_allowed_count(); i++)
+        if (!strcmp(policy_allowed_name(i), name))
+            return 1;
+    return 0;
 }
 
 /* All bits set is an address that nobody has, a descriptor that nobody has, and no valid flag; where a rule would refuse that,
@@ -83,8 +110,7 @@ static void try_numbers(void)
     for (long number = 0; number <= LAST_NUMBER; number++) {
         uint64_t args[6];
         harmless_arguments(number, args);
-        printf("%ld ", number);
-        try_call(number, args);
+        try_call(number, args, is_allowed(number) ? "allowed" : refusal(number));
     }
 }
 
@@ -103,9 +129,7 @@ static void try_rules(void)
             args[at->argument] = (uint64_t)upper_halves[j] << 32 | at->value;
             if (shares_memory(at))
                 continue;
-            printf("%ld %d 0x%llx %s ", at->number, at->argument, (unsigned long long)args[at->argument],
-                   at->allowed ? "allowed" : "refused");
-            try_call(at->number, args);
+            try_call(at->number, args, at->allowed ? "allowed" : refusal(at->number));
         }
 }
 
