@@ -26,6 +26,7 @@
 
 const struct inside_step inside_steps[] = {
     {"cgroup-join", inside_join_cgroups},
+    {"plugin-open", inside_open_plugin}, /* before closing: the path may lead through /proc/self/fd */
     {"close-descriptors", inside_close_descriptors},
     {"signals", inside_signals},
     {"cgroup-namespace", inside_new_cgroup_namespace}, /* after joining: its root is the group at this moment */

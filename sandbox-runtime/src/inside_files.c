@@ -124,6 +124,13 @@ static bool check_digest(const struct job_spec *spec, struct sha256 *hash, struc
                      spec->plugin_path, found, spec->plugin_sha256);
 }
 
+bool inside_open_plugin(struct inside *inside, struct fault *fault)
+{
+    if (inside->spec->plugin_path)
+        inside->plugin = open_regular(inside->spec->plugin_path, fault);
+    return !inside->spec->plugin_path || inside->plugin >= 0;
+}
+
 /* The copy that is hashed is the copy that runs: the host's file may change meanwhile as it likes. */
 bool inside_plugin(struct inside *inside, struct fault *fault)
 {
@@ -132,15 +139,14 @@ bool inside_plugin(struct inside *inside, struct fault *fault)
     char path[300];
     if (!spec->plugin_path)
         return true;
-    OWNED_FD int from = open_regular(spec->plugin_path, fault);
-    if (from < 0)
-        return false;
     snprintf(path, sizeof path, "plugin/%s", spec->plugin_name);
     OWNED_FD int to = mkdir("plugin", 0755) < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555);
     if (to < 0)
         return fault_set(fault, errno, "raise --memory", "cannot make /%s", path);
     sha256_init(&hash);
-    return copy_bytes(from, to, &hash, spec->plugin_path, fault) && check_digest(spec, &hash, fault);
+    bool copied = copy_bytes(inside->plugin, to, &hash, spec->plugin_path, fault) && check_digest(spec, &hash, fault);
+    descriptor_close(&inside->plugin);
+    return copied;
 }
 
 /* Opens the file `name` below /job for writing, with directories that belong to the job where it needs some. */

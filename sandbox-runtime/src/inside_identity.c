@@ -32,13 +32,15 @@ static int by_number(const void *left, const void *right)
     return *(const int *)left - *(const int *)right;
 }
 
-/* Of all that the supervisor has open, the job's own files and those of other jobs, four descriptors stay. */
+/* Of all that the supervisor has open, the job's own files and those of other jobs, few descriptors stay. */
 bool inside_close_descriptors(struct inside *inside, struct fault *fault)
 {
-    int kept[] = {inside->report, inside->stdio[0], inside->stdio[1], inside->stdio[2]};
+    int kept[] = {inside->plugin, inside->report, inside->stdio[0], inside->stdio[1], inside->stdio[2]};
     unsigned next = 0;
     qsort(kept, sizeof kept / sizeof kept[0], sizeof kept[0], by_number);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        if (kept[i] < 0)
+            continue;
         if ((unsigned)kept[i] > next && kernel_close_range(next, (unsigned)kept[i] - 1, 0) < 0)
             return fault_set(fault, errno, "Linux 5.14 or newer is needed", "cannot close inherited descriptors");
         next = (unsigned)kept[i] + 1;

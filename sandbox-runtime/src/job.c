@@ -31,7 +31,7 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
 {
     *job = (struct job){.supervisor = supervisor, .spec = spec, .collect_dir = -1, .job_dir = -1, .pipe_in = -1, .pipe_out = {-1, -1}, .init = -1};
     job->inside = (struct inside){
-        .spec = spec, .cgroup = &job->cgroup, .report = -1, .stdio = {-1, -1, -1}, .job_dir = -1, .listener = -1};
+        .spec = spec, .cgroup = &job->cgroup, .report = -1, .stdio = {-1, -1, -1}, .plugin = -1, .job_dir = -1, .listener = -1};
     job->process.fd = job->report.fd = job->listener.fd = job->oom.fd = job->collector.fd = -1;
     job->input.source.fd = job->input.pipe.fd = job->outputs[0].pipe.fd = job->outputs[1].pipe.fd = -1;
     cgroup_job_init(&job->cgroup, &supervisor->cgroups);
