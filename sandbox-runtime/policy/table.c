@@ -52,8 +52,10 @@ static void read_rows(struct table *table, const char *path,
             continue;
         if (table->count == TABLE_ROWS)
             table_fail(table, line, "more than %d rows", TABLE_ROWS);
-        char *columns[COLUMNS];
-        split_columns(table, line, strdup(text), columns);
+        char *columns[COLUMNS], *kept = strdup(text); /* rows point into it until the build ends */
+        if (!kept)
+            table_fail(table, line, "no memory");
+        split_columns(table, line, kept, columns);
         struct table_row *row = &table->rows[table->count];
         *row = (struct table_row){.name = columns[0], .line = line};
         if (table->count && strcmp(row[-1].name, row->name) >= 0)
