@@ -287,7 +287,7 @@ describe('executors that die', () => {
       first.kill('SIGKILL');
       await first.exited;
       await eventually('no process', async () => ((await marked(marker(''))).length === 0 ? true : null));
-      await g.startExecutor('second');
+      await g.startExecutor('second', { SANDBUS_GRACE_MS: '0' });
       // The message comes again 30 s after its last sign of life.
       const started = await eventually(
         'second attempt',
