@@ -37,11 +37,12 @@ const struct inside_step inside_steps[] = {
     {"dev", inside_dev},
     {"job-tmpfs", inside_job_tmpfs},
     {"proc", inside_proc},
+    {"sys", inside_sys},
     {"ro-binds", inside_ro_binds}, /* after the tmpfs, so that a destination may lie below /tmp or /job */
     {"plugin-copy", inside_plugin},
     {"inputs", inside_inputs},
     {"read-only", inside_read_only},
-    {"proc-masks", inside_proc_masks}, /* after read-only, so that what covers is read-only too */
+    {"masks", inside_masks}, /* after read-only, so that what covers is read-only too */
     {"pivot-root", inside_pivot}, /* the host's files are out of reach from here on */
     {"hostname", inside_hostname},
     {"loopback", inside_loopback},

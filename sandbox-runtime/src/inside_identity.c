@@ -57,7 +57,7 @@ bool inside_signals(struct inside *inside, struct fault *fault)
     (void)fault;
     sigset_t none;
     for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
+        kernel_default_signal(number);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     return true;

@@ -200,16 +200,26 @@ bool inside_proc(struct inside *inside, struct fault *fault)
     return true;
 }
 
+/* Only jobs with devices have /sys: GPU libraries look there for their cards. */
+bool inside_sys(struct inside *inside, struct fault *fault)
+{
+    if (!inside->grant_count)
+        return true;
+    if (mkdir("sys", 0755) < 0 || kernel_mount("sysfs", "sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot mount /sys");
+    return true;
+}
+
 bool inside_ro_binds(struct inside *inside, struct fault *fault)
 {
-    static const char *const own[] = {"/proc", "/dev", "/plugin", "/job", "/tmp"};
+    static const char *const own[] = {"/proc", "/dev", "/plugin", "/sys", "/job", "/tmp"};
     const struct spec_list *binds = &inside->spec->binds;
     for (size_t i = 0; i < binds->count; i++) {
         const char *path = binds->items[i].value;
         for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
             size_t length = strlen(own[k]);
             bool below = strncmp(path, own[k], length) == 0 && path[length] == '/';
-            if (strcmp(path, own[k]) == 0 || (below && k < 3))
+            if (strcmp(path, own[k]) == 0 || (below && k < 4))
                 return fault_set(fault, 0, "choose another place, SRC:DST", "a bind at %s would cover the sandbox's own %s", path, own[k]);
         }
         if (!inside_bind(binds->items[i].name, path + 1, fault))
@@ -232,13 +242,14 @@ bool inside_read_only(struct inside *inside, struct fault *fault)
     return true;
 }
 
-/* What /proc tells about the host is covered: a directory by the empty /mnt, a file by /dev/null. */
-bool inside_proc_masks(struct inside *inside, struct fault *fault)
+/* What /proc and /sys tell about the host is covered: a directory by the empty /mnt, a file by /dev/null. */
+bool inside_masks(struct inside *inside, struct fault *fault)
 {
     (void)inside;
     static const char *const masked[] = {
         "proc/acpi/", "proc/asound/", "proc/bus/", "proc/fs/", "proc/irq/", "proc/scsi/", "proc/kcore", "proc/keys", "proc/key-users",
-        "proc/kmsg", "proc/interrupts", "proc/latency_stats", "proc/sched_debug", "proc/sysrq-trigger", "proc/timer_list", "proc/timer_stats"};
+        "proc/kmsg", "proc/interrupts", "proc/latency_stats", "proc/sched_debug", "proc/sysrq-trigger", "proc/timer_list", "proc/timer_stats",
+        "sys/firmware/", "sys/kernel/", "sys/fs/", "sys/power/", "sys/hypervisor/", "sys/block/", "sys/devices/virtual/powercap/"};
     for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
         bool directory = masked[i][strlen(masked[i]) - 1] == '/';
         if (kernel_mount(directory ? "mnt" : "dev/null", masked[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)

@@ -1,11 +1,12 @@
 /*
  * One job, from set-up to result, as a state machine on the supervisor's loop.
  *
- *   job.c         states and events
- *   job_setup.c   the supervisor's ordered list of set-up steps; the child's own list is inside.c
+ *   job_setup.c     the supervisor's ordered list of set-up steps; the child's own list is inside.c
+ *   job.c           what happens while it runs
+ *   job_end.c       how it ends
  *   job_accounts.c  devices, system calls and executions, by BPF
- *   result.c      the JSON record
- *   outputs.c     collecting /job/out
+ *   outputs.c       collecting /job/out
+ *   result.c        the JSON record
  *
  *   SETTING_UP ──ready, go──▶ RUNNING ──any end──▶ ENDING ──init reaped──▶ CLEARING ──groups gone──▶ FINISHING ──▶ DONE
  *        └────────────fault, time-out, cancel────────┘        the tree has been killed     outputs, last bytes
@@ -71,7 +72,7 @@ struct job {
     struct fault fault;
 
     uint64_t created_us, started_us, ended_us, reaped_us, cleared_us, done_us;
-    uint64_t wall_deadline_us, cpu_check_us, clear_retry_us;
+    uint64_t wall_deadline_us, cpu_check_us, clear_retry_us, end_deadline_us;
     struct cgroup_usage before; /* what the set-up used; CPU time only */
     struct cgroup_usage usage;
     unsigned clone_step; /* index in setup_steps */
@@ -105,6 +106,8 @@ void job_cancel(struct job *job);
 /* When job_tick wants to be called next, at the latest. */
 uint64_t job_next_deadline_us(const struct job *job);
 void job_tick(struct job *job, uint64_t now_us);
+/* The part of job_tick that belongs to the end (job_end.c). */
+void job_end_tick(struct job *job, uint64_t now_us);
 /* Gives everything back. */
 void job_free(struct job *job);
 

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Numbers newer than some libc headers. From 424 on all architectures share them. */
@@ -104,6 +106,15 @@ int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags)
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
 }
 
+ssize_t kernel_read_now(int fd, void *bytes, size_t size)
+{
+    struct iovec part = {.iov_base = bytes, .iov_len = size};
+    ssize_t got = syscall(SYS_preadv2, fd, &part, 1UL, -1L, -1L, RWF_NOWAIT);
+    if (got < 0 && (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL))
+        return read(fd, bytes, size);
+    return got;
+}
+
 int kernel_close_range(unsigned first, unsigned last, unsigned flags)
 {
     return (int)syscall(SYS_close_range, first, last, flags);
@@ -112,6 +123,12 @@ int kernel_close_range(unsigned first, unsigned last, unsigned flags)
 int kernel_pidfd_kill(int pidfd, int signal)
 {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+}
+
+void kernel_default_signal(int number)
+{
+    unsigned long action[4] = {0}; /* struct sigaction of the kernel: SIG_DFL, no flags, no mask */
+    syscall(SYS_rt_sigaction, number, action, NULL, sizeof action[0]);
 }
 
 int kernel_sethostname(const char *name)

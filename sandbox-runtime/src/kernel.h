@@ -39,8 +39,12 @@ int kernel_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 
 /* Installs the filter for this thread. Returns the descriptor of its listener, or -1 with errno. */
 int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags);
+/* Reads what is there now: EAGAIN rather than waiting, whatever the flags of the file. */
+ssize_t kernel_read_now(int fd, void *bytes, size_t size);
 int kernel_close_range(unsigned first, unsigned last, unsigned flags);
 int kernel_pidfd_kill(int pidfd, int signal);
+/* Gives a signal its default action, also those that libc keeps for itself and refuses to touch. */
+void kernel_default_signal(int number);
 int kernel_sethostname(const char *name);
 /* A session keyring of this process's own, so that nothing reaches the launcher's. */
 int kernel_join_new_keyring(void);

@@ -1,5 +1,7 @@
 #include "stream.h"
 
+#include "kernel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -162,7 +164,9 @@ static void source_ready(struct watch *watch, uint32_t events)
 {
     (void)events;
     struct input *input = watch->owner;
-    ssize_t got = read(watch->fd, input->buffer, STREAM_BUFFER_SIZE);
+    /* Another reader of the same pipe may have been quicker; this must not wait for the next bytes. */
+    ssize_t got = watch->always_ready ? read(watch->fd, input->buffer, STREAM_BUFFER_SIZE)
+                                      : kernel_read_now(watch->fd, input->buffer, STREAM_BUFFER_SIZE);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     input->start = 0;
