@@ -32,7 +32,7 @@ enum { CGROUP_HIERARCHIES = 1 + CGROUP_CONTROLLERS };
 
 struct cgroup_hierarchy {
     char path[512]; /* the launcher's own group, in the file system */
-    int dir; /* the same, open */
+    int dir;        /* the same, open */
     bool unified;
 };
 
@@ -57,7 +57,7 @@ struct cgroup_job {
     const struct cgroup_host *host;
     char name[48];
     struct cgroup_group groups[CGROUP_HIERARCHIES]; /* as in host->hierarchies */
-    int oom_event; /* version 1 memory: an eventfd that tells of an OOM; else -1 */
+    int oom_event;                                  /* version 1 memory: an eventfd that tells of an OOM; else -1 */
 };
 
 #define CGROUP_UNKNOWN UINT64_MAX

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SUPERVISOR_LEAF "sandbus-supervisor"
-#define JOB_PREFIX "sandbus-job-"
+#define JOB_PREFIX      "sandbus-job-"
 
 static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "cpu", "pids", "cpuacct", "devices"};
 
@@ -175,8 +175,11 @@ static bool delegate_unified(struct cgroup_host *host, struct fault *fault)
     if (errno == EBUSY && move_to_leaf(own) && descriptor_write_text(own->dir, "cgroup.subtree_control", wanted))
         return true;
     fault_name_step(fault, "cgroup-delegation");
-    return fault_set(fault, errno, "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user --scope -p Delegate=yes)",
-                     "the group %s is not delegated: its children cannot be given the controllers %s", own->path, wanted);
+    return fault_set(fault, errno,
+                     "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user "
+                     "--scope -p Delegate=yes)",
+                     "the group %s is not delegated: its children cannot be given the controllers %s", own->path,
+                     wanted);
 }
 
 bool cgroup_host_open(struct cgroup_host *host, struct fault *fault)
@@ -193,7 +196,9 @@ bool cgroup_host_open(struct cgroup_host *host, struct fault *fault)
         return false;
     for (int i = 0; i <= CGROUP_PIDS; i++)
         if (host->controller[i] < 0)
-            return fault_set(fault, 0, "mount the cgroup file system (cgroup2 on /sys/fs/cgroup), writable, and enable the controller",
+            return fault_set(fault, 0,
+                             "mount the cgroup file system (cgroup2 on /sys/fs/cgroup), writable, and enable the "
+                             "controller",
                              "this host gives no %s controller to the launcher's group", controller_names[i]);
     return true;
 }

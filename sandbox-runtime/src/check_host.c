@@ -63,15 +63,18 @@ static void print_table(const struct host_finding *findings, bool ok)
         if (!finding->ok)
             printf("%-8s %-18s mend: %s\n", "", "", finding->fault.mend);
     }
-    printf("\n%s\n", ok ? "This host can enforce every control that jobs need." : "No job runs here until what is MISSING is mended.");
+    printf("\n%s\n", ok ? "This host can enforce every control that jobs need."
+                        : "No job runs here until what is MISSING is mended.");
 }
 
 int command_check_host(int count, char **words)
 {
     bool as_json = count == 1 && strcmp(words[0], "--json") == 0;
     if (count && !as_json) {
-        fprintf(count == 1 && strcmp(words[0], "--help") == 0 ? stdout : stderr,
-                "usage: launcher check-host [--json]\nSays what this host can enforce and how to mend what is missing. Exits with 0 or 1.\n");
+        fprintf(count == 1 && strcmp(words[0], "--help") == 0 ? stdout : stderr, "usage: launcher check-host "
+                                                                                 "[--json]\nSays what this host can "
+                                                                                 "enforce and how to mend what is "
+                                                                                 "missing. Exits with 0 or 1.\n");
         return count == 1 && strcmp(words[0], "--help") == 0 ? 0 : EXIT_SETUP_FAILED;
     }
     static struct host host;

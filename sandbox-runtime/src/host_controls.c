@@ -57,7 +57,8 @@ static bool kernel_version(struct host *host, struct host_finding *finding)
     sscanf(name.release, "%u.%u", &major, &minor);
     if (major > 5 || (major == 5 && minor >= 14))
         return say(finding, "Linux %s", name.release);
-    return fault_set(&finding->fault, 0, "use Linux 5.14 or newer (cgroup.kill, mount_setattr, clone3 into a cgroup)", "Linux %s is too old", name.release);
+    return fault_set(&finding->fault, 0, "use Linux 5.14 or newer (cgroup.kill, mount_setattr, clone3 into a cgroup)",
+                     "Linux %s is too old", name.release);
 }
 
 static bool privileges(struct host *host, struct host_finding *finding)
@@ -105,17 +106,21 @@ static int do_nothing(void)
 static bool namespaces(struct host *host, struct host_finding *finding)
 {
     (void)host;
-    int error = in_child(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP, do_nothing);
+    int error =
+        in_child(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP, do_nothing);
     if (!error)
         return say(finding, "mount, pid, ipc, uts, network, cgroup");
-    return fault_set(&finding->fault, error, "run as root; in a container give it CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN --security-opt apparmor=unconfined)",
+    return fault_set(&finding->fault, error,
+                     "run as root; in a container give it CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN --security-opt "
+                     "apparmor=unconfined)",
                      "cannot make namespaces");
 }
 
 static int load_filter(void)
 {
     struct sock_fprog program = {.len = policy_program_len, .filter = (struct sock_filter *)policy_program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || kernel_seccomp_filter(&program, SECCOMP_FILTER_FLAG_NEW_LISTENER) < 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        kernel_seccomp_filter(&program, SECCOMP_FILTER_FLAG_NEW_LISTENER) < 0)
         return errno;
     return 0;
 }
@@ -126,7 +131,8 @@ static bool filter(struct host *host, struct host_finding *finding)
     int error = in_child(0, load_filter);
     if (!error)
         return say(finding, "%zu system calls allowed, digest %.12s", policy_allowed_count(), policy_digest_hex);
-    return fault_set(&finding->fault, error, "use a kernel with CONFIG_SECCOMP_FILTER and no supervisor of system calls above the launcher",
+    return fault_set(&finding->fault, error,
+                     "use a kernel with CONFIG_SECCOMP_FILTER and no supervisor of system calls above the launcher",
                      "the system call filter cannot be loaded");
 }
 
@@ -139,12 +145,14 @@ static bool cgroups(struct host *host, struct host_finding *finding)
         host->group.host = NULL;
         return false;
     }
-    return say(finding, "%s, below %s", cgroup_host_version(&host->supervisor.cgroups), host->supervisor.cgroups.hierarchies[0].path);
+    return say(finding, "%s, below %s", cgroup_host_version(&host->supervisor.cgroups),
+               host->supervisor.cgroups.hierarchies[0].path);
 }
 
 static bool needs_group(struct host *host, struct host_finding *finding)
 {
-    return host->group.host || fault_set(&finding->fault, 0, "mend cgroup first", "not looked at: there is no group to try it on");
+    return host->group.host ||
+           fault_set(&finding->fault, 0, "mend cgroup first", "not looked at: there is no group to try it on");
 }
 
 static bool memory_limit(struct host *host, struct host_finding *finding)
@@ -155,12 +163,14 @@ static bool memory_limit(struct host *host, struct host_finding *finding)
 
 static bool cpu_limit(struct host *host, struct host_finding *finding)
 {
-    return needs_group(host, finding) && cgroup_limit_cpu(&host->group, 500, &finding->fault) && say(finding, "set and read back");
+    return needs_group(host, finding) && cgroup_limit_cpu(&host->group, 500, &finding->fault) &&
+           say(finding, "set and read back");
 }
 
 static bool process_limit(struct host *host, struct host_finding *finding)
 {
-    return needs_group(host, finding) && cgroup_limit_processes(&host->group, 16, &finding->fault) && say(finding, "set and read back");
+    return needs_group(host, finding) && cgroup_limit_processes(&host->group, 16, &finding->fault) &&
+           say(finding, "set and read back");
 }
 
 static bool tree_kill(struct host *host, struct host_finding *finding)
@@ -169,7 +179,8 @@ static bool tree_kill(struct host *host, struct host_finding *finding)
         return false;
     if (cgroup_job_kill(&host->group))
         return say(finding, "cgroup.kill");
-    return fault_set(&finding->fault, 0, "mount cgroup2 (Linux 5.14 or newer)", "no cgroup.kill: a large tree takes longer to end, by its PID namespace");
+    return fault_set(&finding->fault, 0, "mount cgroup2 (Linux 5.14 or newer)",
+                     "no cgroup.kill: a large tree takes longer to end, by its PID namespace");
 }
 
 static bool device_controller(struct host *host, struct host_finding *finding)
@@ -180,7 +191,8 @@ static bool device_controller(struct host *host, struct host_finding *finding)
         return false;
     bool counts = host->supervisor.devices != NULL;
     accounts_close(&host->supervisor);
-    return say(finding, "%s", counts ? "BPF on cgroup2: opens are counted" : "version 1: opens are limited and cannot be counted");
+    return say(finding, "%s",
+               counts ? "BPF on cgroup2: opens are counted" : "version 1: opens are limited and cannot be counted");
 }
 
 static bool accounting(struct host *host, struct host_finding *finding)
@@ -188,7 +200,8 @@ static bool accounting(struct host *host, struct host_finding *finding)
     (void)host;
     struct counts *counts = counts_load(1);
     const char *reason = counts_unavailable(counts);
-    bool ok = reason ? fault_set(&finding->fault, 0, "start the launcher with CAP_BPF and CAP_PERFMON, on a kernel with BTF", "%s", reason)
+    bool ok = reason ? fault_set(&finding->fault, 0,
+                                 "start the launcher with CAP_BPF and CAP_PERFMON, on a kernel with BTF", "%s", reason)
                      : say(finding, "system calls and executions are counted");
     counts_unload(counts);
     return ok;
@@ -206,7 +219,8 @@ static bool run_itself(struct host *host, struct job *job, struct job_spec *spec
 {
     static struct sink nowhere = {.put = swallow};
     struct sink *sinks[2] = {&nowhere, &nowhere};
-    char *const words[] = {"--plugin", "/proc/self/exe", "--plugin-name", "launcher", "--", "/plugin/launcher", "--version"};
+    char *const words[] = {"--plugin", "/proc/self/exe",   "--plugin-name", "launcher",
+                           "--",       "/plugin/launcher", "--version"};
     if (!options_init(spec, fault) || !options_parse(spec, sizeof words / sizeof words[0], words, fault))
         return false;
     job_start(job, &host->supervisor, spec, -1, sinks);
@@ -232,8 +246,8 @@ static bool sandbox(struct host *host, struct host_finding *finding)
     else if (ran && job.outcome == OUTCOME_SETUP_FAILED)
         finding->fault = job.fault;
     else if (ran)
-        fault_set(&finding->fault, 0, "report this, with the output of launcher check-host --json", "a job that should exit with 0 ended as %s",
-                  outcome_name(job.outcome));
+        fault_set(&finding->fault, 0, "report this, with the output of launcher check-host --json",
+                  "a job that should exit with 0 ended as %s", outcome_name(job.outcome));
     if (ran)
         job_free(&job);
     job_spec_free(&spec);
@@ -259,4 +273,5 @@ const struct host_control host_controls[] = {
 
 const size_t host_control_count = sizeof host_controls / sizeof host_controls[0];
 
-_Static_assert(sizeof host_controls / sizeof host_controls[0] <= HOST_CONTROLS_MAX, "findings have room for every control");
+_Static_assert(sizeof host_controls / sizeof host_controls[0] <= HOST_CONTROLS_MAX, "findings have room for every "
+                                                                                    "control");

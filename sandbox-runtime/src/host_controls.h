@@ -11,12 +11,12 @@
 /* What the checks share. */
 struct host {
     struct supervisor supervisor; /* its groups are open once the cgroup check has passed */
-    struct cgroup_job group; /* a group to try limits on */
+    struct cgroup_job group;      /* a group to try limits on */
 };
 
 struct host_finding {
     bool ok;
-    char detail[256]; /* where it is ok */
+    char detail[256];   /* where it is ok */
     struct fault fault; /* where it is not */
 };
 

@@ -70,7 +70,8 @@ static void exec_program(char *const *program, char **environment, const char *p
     errno = error;
 }
 
-_Noreturn static void start_failed(struct inside *inside, const char *step, int error, const char *what, const char *mend)
+_Noreturn static void start_failed(struct inside *inside, const char *step, int error, const char *what,
+                                   const char *mend)
 {
     struct report report = {.kind = REPORT_FAULT};
     fault_set(&report.fault, error, mend, "%s", what);
@@ -96,7 +97,8 @@ _Noreturn static void plugin_main(struct inside *inside)
     if (environment)
         exec_program(spec->program, environment, path ? path->value : default_environment[0].value);
     snprintf(what, sizeof what, "cannot execute %.200s", spec->program[0]);
-    start_failed(inside, "exec", errno, what, "check that the program, and the interpreter that it names, exist in the sandbox and are executable");
+    start_failed(inside, "exec", errno, what,
+                 "check that the program, and the interpreter that it names, exist in the sandbox and are executable");
 }
 
 /* Reaps until nobody is left. The plugin's end is reported at once; whoever it left running is the supervisor's to end. */

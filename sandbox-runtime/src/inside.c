@@ -42,7 +42,7 @@ const struct inside_step inside_steps[] = {
     {"plugin-copy", inside_plugin},
     {"inputs", inside_inputs},
     {"read-only", inside_read_only},
-    {"masks", inside_masks}, /* after read-only, so that what covers is read-only too */
+    {"masks", inside_masks},      /* after read-only, so that what covers is read-only too */
     {"pivot-root", inside_pivot}, /* the host's files are out of reach from here on */
     {"hostname", inside_hostname},
     {"loopback", inside_loopback},

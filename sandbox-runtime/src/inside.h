@@ -24,11 +24,11 @@ struct inside {
     const struct cgroup_job *cgroup;
     const struct device_grant *grants; /* nodes to make in /dev */
     size_t grant_count;
-    uid_t uid; /* of the job; its group id is the same number */
-    int report; /* packet socket to the supervisor */
+    uid_t uid;    /* of the job; its group id is the same number */
+    int report;   /* packet socket to the supervisor */
     int stdio[3]; /* the job's ends of the pipes */
-    int plugin; /* set by plugin-open: the host's file */
-    int job_dir; /* set by job-tmpfs where outputs are collected: /job, open */
+    int plugin;   /* set by plugin-open: the host's file */
+    int job_dir;  /* set by job-tmpfs where outputs are collected: /job, open */
     int listener; /* set by the filter step */
 };
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 /* What of the host's /etc programs need to find libraries, certificates, time zone, and what names stand for. */
-static const char *const etc_of_host[] = {"ld.so.cache", "alternatives", "localtime", "ssl/openssl.cnf", "ssl/certs",
-                                          "services", "protocols"};
+static const char *const etc_of_host[] = {"ld.so.cache", "alternatives", "localtime", "ssl/openssl.cnf",
+                                          "ssl/certs",   "services",     "protocols"};
 
 static bool write_file(const char *path, const char *text, struct fault *fault)
 {
@@ -29,9 +29,12 @@ static bool write_names(struct inside *inside, struct fault *fault)
     unsigned uid = inside->uid;
     char users[256], groups[128], services[128];
     snprintf(users, sizeof users,
-             "root:x:0:0:root:/:/usr/sbin/nologin\njob:x:%u:%u:job:/job:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n", uid, uid);
+             "root:x:0:0:root:/:/usr/sbin/nologin\njob:x:%u:%u:job:/job:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/"
+             "sbin/nologin\n",
+             uid, uid);
     snprintf(groups, sizeof groups, "root:x:0:\njob:x:%u:\nnogroup:x:65534:\n", uid);
-    snprintf(services, sizeof services, "passwd: files\ngroup: files\nhosts: files%s\nservices: files\nprotocols: files\n",
+    snprintf(services, sizeof services,
+             "passwd: files\ngroup: files\nhosts: files%s\nservices: files\nprotocols: files\n",
              inside->spec->network_host ? " dns" : "");
     return write_file("etc/passwd", users, fault) && write_file("etc/group", groups, fault) &&
            write_file("etc/nsswitch.conf", services, fault) &&
@@ -46,7 +49,8 @@ static bool show_etc(const char *name, struct fault *fault)
     ssize_t length = readlink(source, link, sizeof link - 1);
     if (length > 0 && strncmp(link, "/usr/", 5) == 0) {
         link[length] = 0;
-        return symlink(link, source + 1) == 0 || fault_set(fault, errno, "see: launcher check-host", "cannot link %s", source);
+        return symlink(link, source + 1) == 0 ||
+               fault_set(fault, errno, "see: launcher check-host", "cannot link %s", source);
     }
     return access(source, F_OK) < 0 || inside_bind(source, source + 1, fault);
 }
@@ -60,7 +64,8 @@ static bool show_python(struct fault *fault)
             shown = show_etc(entry->d_name, fault);
     if (entries)
         closedir(entries);
-    return shown || fault->message[0] ? shown : fault_set(fault, errno, "the host needs a readable /etc", "cannot read /etc");
+    return shown || fault->message[0] ? shown
+                                      : fault_set(fault, errno, "the host needs a readable /etc", "cannot read /etc");
 }
 
 bool inside_etc(struct inside *inside, struct fault *fault)
@@ -120,8 +125,9 @@ static bool check_digest(const struct job_spec *spec, struct sha256 *hash, struc
     if (!spec->plugin_sha256 || strcmp(found, spec->plugin_sha256) == 0)
         return true;
     fault_name_step(fault, "plugin-digest");
-    return fault_set(fault, 0, "sign the file as it is now, or bring the signed file back", "%s has SHA-256 %s and should have %s: it was changed",
-                     spec->plugin_path, found, spec->plugin_sha256);
+    return fault_set(fault, 0, "sign the file as it is now, or bring the signed file back",
+                     "%s has SHA-256 %s and should have %s: it was changed", spec->plugin_path, found,
+                     spec->plugin_sha256);
 }
 
 bool inside_open_plugin(struct inside *inside, struct fault *fault)
@@ -180,7 +186,8 @@ bool inside_inputs(struct inside *inside, struct fault *fault)
             return false;
         OWNED_FD int to = create_input(inputs->items[i].name, inside->uid);
         if (to < 0)
-            return fault_set(fault, errno, "give each input a name of its own", "cannot make /job/%s", inputs->items[i].name);
+            return fault_set(fault, errno, "give each input a name of its own", "cannot make /job/%s",
+                             inputs->items[i].name);
         if (!copy_bytes(from, to, &unused, inputs->items[i].value, fault))
             return false;
     }

@@ -142,8 +142,8 @@ bool inside_bounding_set(struct inside *inside, struct fault *fault)
     for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
         if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
             return fault_set(fault, errno, HOST_MEND, "cannot drop capability %lu for good", capability);
-    unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                         SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |
+                         SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
     if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
         return fault_set(fault, errno, HOST_MEND, "cannot lock the secure bits");
     return true;
@@ -153,7 +153,8 @@ bool inside_bounding_set(struct inside *inside, struct fault *fault)
 bool inside_identity(struct inside *inside, struct fault *fault)
 {
     unsigned long id = inside->uid;
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, id, id, id) < 0 || syscall(SYS_setresuid, id, id, id) < 0)
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, id, id, id) < 0 ||
+        syscall(SYS_setresuid, id, id, id) < 0)
         return fault_set(fault, errno, HOST_MEND, "cannot become the job's user %lu", id);
     umask(022);
     return true;
@@ -198,7 +199,9 @@ bool inside_filter(struct inside *inside, struct fault *fault)
     if (inside->listener < 0 && errno == EINVAL)
         inside->listener = kernel_seccomp_filter(&program, flags);
     if (inside->listener < 0)
-        return fault_set(fault, errno, errno == EBUSY ? "start the launcher outside of a program that supervises its system calls" : HOST_MEND,
+        return fault_set(fault, errno,
+                         errno == EBUSY ? "start the launcher outside of a program that supervises its system calls"
+                                        : HOST_MEND,
                          "the kernel did not take the system call filter");
     return true;
 }

@@ -87,9 +87,11 @@ bool inside_bind(const char *source, const char *path, struct fault *fault)
         return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
     OWNED_FD int point = inside_make_point(path, directory);
     if (point < 0)
-        return fault_set(fault, errno, "choose a place that exists or can be made", "cannot make /%s in the sandbox", path);
+        return fault_set(fault, errno, "choose a place that exists or can be made", "cannot make /%s in the sandbox",
+                         path);
     if (kernel_move_mount(tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-        return fault_set(fault, errno, "bind a directory on a directory and a file on a file", "cannot show %s at /%s", source, path);
+        return fault_set(fault, errno, "bind a directory on a directory and a file on a file", "cannot show %s at /%s",
+                         source, path);
     return true;
 }
 
@@ -149,7 +151,8 @@ bool inside_dev(struct inside *inside, struct fault *fault)
                                            {"/proc/self/fd/0", "dev/stdin"},
                                            {"/proc/self/fd/1", "dev/stdout"},
                                            {"/proc/self/fd/2", "dev/stderr"}};
-    if (mkdir("dev", 0755) < 0 || kernel_mount("sandbus", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k") < 0)
+    if (mkdir("dev", 0755) < 0 ||
+        kernel_mount("sandbus", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k") < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot mount /dev");
     for (size_t i = 0; i < sizeof memory_nodes / sizeof memory_nodes[0]; i++)
         if (!make_node(memory_nodes[i].path, S_IFCHR, makedev(1, memory_nodes[i].minor), fault))
@@ -195,7 +198,8 @@ bool inside_job_tmpfs(struct inside *inside, struct fault *fault)
 bool inside_proc(struct inside *inside, struct fault *fault)
 {
     (void)inside;
-    if (mkdir("proc", 0755) < 0 || kernel_mount("proc", "proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    if (mkdir("proc", 0755) < 0 ||
+        kernel_mount("proc", "proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return fault_set(fault, errno, "in a container: give it an unmasked /proc", "cannot mount /proc");
     return true;
 }
@@ -205,7 +209,8 @@ bool inside_sys(struct inside *inside, struct fault *fault)
 {
     if (!inside->grant_count)
         return true;
-    if (mkdir("sys", 0755) < 0 || kernel_mount("sysfs", "sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    if (mkdir("sys", 0755) < 0 ||
+        kernel_mount("sysfs", "sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot mount /sys");
     return true;
 }
@@ -220,7 +225,8 @@ bool inside_ro_binds(struct inside *inside, struct fault *fault)
             size_t length = strlen(own[k]);
             bool below = strncmp(path, own[k], length) == 0 && path[length] == '/';
             if (strcmp(path, own[k]) == 0 || (below && k < 4))
-                return fault_set(fault, 0, "choose another place, SRC:DST", "a bind at %s would cover the sandbox's own %s", path, own[k]);
+                return fault_set(fault, 0, "choose another place, SRC:DST",
+                                 "a bind at %s would cover the sandbox's own %s", path, own[k]);
         }
         if (!inside_bind(binds->items[i].name, path + 1, fault))
             return false;
@@ -246,10 +252,29 @@ bool inside_read_only(struct inside *inside, struct fault *fault)
 bool inside_masks(struct inside *inside, struct fault *fault)
 {
     (void)inside;
-    static const char *const masked[] = {
-        "proc/acpi/", "proc/asound/", "proc/bus/", "proc/fs/", "proc/irq/", "proc/scsi/", "proc/kcore", "proc/keys", "proc/key-users",
-        "proc/kmsg", "proc/interrupts", "proc/latency_stats", "proc/sched_debug", "proc/sysrq-trigger", "proc/timer_list", "proc/timer_stats",
-        "sys/firmware/", "sys/kernel/", "sys/fs/", "sys/power/", "sys/hypervisor/", "sys/block/", "sys/devices/virtual/powercap/"};
+    static const char *const masked[] = {"proc/acpi/",
+                                         "proc/asound/",
+                                         "proc/bus/",
+                                         "proc/fs/",
+                                         "proc/irq/",
+                                         "proc/scsi/",
+                                         "proc/kcore",
+                                         "proc/keys",
+                                         "proc/key-users",
+                                         "proc/kmsg",
+                                         "proc/interrupts",
+                                         "proc/latency_stats",
+                                         "proc/sched_debug",
+                                         "proc/sysrq-trigger",
+                                         "proc/timer_list",
+                                         "proc/timer_stats",
+                                         "sys/firmware/",
+                                         "sys/kernel/",
+                                         "sys/fs/",
+                                         "sys/power/",
+                                         "sys/hypervisor/",
+                                         "sys/block/",
+                                         "sys/devices/virtual/powercap/"};
     for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
         bool directory = masked[i][strlen(masked[i]) - 1] == '/';
         if (kernel_mount(directory ? "mnt" : "dev/null", masked[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
@@ -263,7 +288,8 @@ bool inside_pivot(struct inside *inside, struct fault *fault)
     (void)inside;
     /* Old root and new root change places in one spot; what lies under it, the host's root, is then let go. */
     if (kernel_pivot_root(".", ".") < 0 || kernel_umount(".", MNT_DETACH) < 0 || chdir("/") < 0)
-        return fault_set(fault, errno, "the host's root must be an ordinary mount, not an initramfs: see launcher check-host",
+        return fault_set(fault, errno,
+                         "the host's root must be an ordinary mount, not an initramfs: see launcher check-host",
                          "cannot change to the new root");
     return true;
 }

@@ -19,11 +19,23 @@ static void output_exceeded(void *owner)
     job_end(owner, OUTCOME_OUTPUT_EXCEEDED);
 }
 
-void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd, struct sink *sinks[2])
+void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd,
+               struct sink *sinks[2])
 {
-    *job = (struct job){.supervisor = supervisor, .spec = spec, .collect_dir = -1, .job_dir = -1, .pipe_in = -1, .pipe_out = {-1, -1}, .init = -1};
-    job->inside = (struct inside){
-        .spec = spec, .cgroup = &job->cgroup, .report = -1, .stdio = {-1, -1, -1}, .plugin = -1, .job_dir = -1, .listener = -1};
+    *job = (struct job){.supervisor = supervisor,
+                        .spec = spec,
+                        .collect_dir = -1,
+                        .job_dir = -1,
+                        .pipe_in = -1,
+                        .pipe_out = {-1, -1},
+                        .init = -1};
+    job->inside = (struct inside){.spec = spec,
+                                  .cgroup = &job->cgroup,
+                                  .report = -1,
+                                  .stdio = {-1, -1, -1},
+                                  .plugin = -1,
+                                  .job_dir = -1,
+                                  .listener = -1};
     job->process.fd = job->report.fd = job->listener.fd = job->oom.fd = job->collector.fd = -1;
     job->input.source.fd = job->input.pipe.fd = job->outputs[0].pipe.fd = job->outputs[1].pipe.fd = -1;
     cgroup_job_init(&job->cgroup, &supervisor->cgroups);
@@ -37,7 +49,8 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     for (int i = 0; started && i < 2; i++) {
         int fd = job->pipe_out[i];
         job->pipe_out[i] = -1;
-        started = output_open(&job->outputs[i], &job->supervisor->loop, fd, sinks[i], spec->output_limit_bytes, output_exceeded, job);
+        started = output_open(&job->outputs[i], &job->supervisor->loop, fd, sinks[i], spec->output_limit_bytes,
+                              output_exceeded, job);
     }
     if (started) {
         int fd = job->pipe_in;
@@ -62,7 +75,8 @@ static void listener_ready(struct watch *watch, uint32_t events)
     case NOTIFY_KILL_DENIAL:
     case NOTIFY_KILL_ABI:
         job_end(job, OUTCOME_SYSCALL_DENIED);
-        loop_watch(&job->supervisor->loop, watch, 0); /* what was not answered stays readable until its caller is dead */
+        loop_watch(&job->supervisor->loop, watch,
+                   0); /* what was not answered stays readable until its caller is dead */
         break;
     case NOTIFY_CLOSED:
         loop_forget(&job->supervisor->loop, watch);
@@ -82,7 +96,8 @@ static void take_ready(struct job *job, const struct report *report, const int d
     watch_init(&job->listener, descriptors[0], listener_ready, job);
     if (descriptors[0] < 0 || !loop_watch(&job->supervisor->loop, &job->listener, EPOLLIN)) {
         fault_name_step(&job->fault, "filter");
-        fault_set(&job->fault, errno, "raise the limit of open files (ulimit -n)", "the filter's listener did not arrive");
+        fault_set(&job->fault, errno, "raise the limit of open files (ulimit -n)",
+                  "the filter's listener did not arrive");
         job_end(job, OUTCOME_SETUP_FAILED);
         return;
     }
@@ -100,7 +115,9 @@ static void take_exited(struct job *job, int wait_status)
     job->wait_status = wait_status;
     job->plugin_ended = true;
     job->ended_us = clock_now_us();
-    job_end(job, job->fault.message[0] ? OUTCOME_SETUP_FAILED : WIFSIGNALED(wait_status) ? OUTCOME_SIGNALED : OUTCOME_EXITED);
+    job_end(job, job->fault.message[0]      ? OUTCOME_SETUP_FAILED
+                 : WIFSIGNALED(wait_status) ? OUTCOME_SIGNALED
+                                            : OUTCOME_EXITED);
 }
 
 void job_report_ready(struct watch *watch, uint32_t events)
@@ -162,7 +179,8 @@ void job_tick(struct job *job, uint64_t now_us)
 {
     if (now_us >= job->wall_deadline_us && job->state == JOB_SETTING_UP) {
         fault_name_step(&job->fault, "setup-time");
-        fault_set(&job->fault, ETIMEDOUT, "look at the disks that hold plugin and inputs", "the set-up took more than 30 seconds");
+        fault_set(&job->fault, ETIMEDOUT, "look at the disks that hold plugin and inputs",
+                  "the set-up took more than 30 seconds");
         job_end(job, OUTCOME_SETUP_FAILED);
     } else if (now_us >= job->wall_deadline_us) {
         job_end(job, OUTCOME_WALL_TIME_EXCEEDED);

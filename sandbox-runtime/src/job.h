@@ -76,12 +76,12 @@ struct job {
     struct cgroup_usage before; /* what the set-up used; CPU time only */
     struct cgroup_usage usage;
     unsigned clone_step; /* index in setup_steps */
-    uint64_t cloned_us; /* just before it */
+    uint64_t cloned_us;  /* just before it */
     uint32_t setup_us[JOB_SETUP_STEPS_MAX];
     uint32_t inside_us[REPORT_STEPS_MAX];
 
-    int collect_dir; /* where outputs go; -1: nowhere */
-    int job_dir; /* /job of the job, open, where outputs are collected */
+    int collect_dir;        /* where outputs go; -1: nowhere */
+    int job_dir;            /* /job of the job, open, where outputs are collected */
     struct watch collector; /* pipe from the collecting process */
     pid_t collector_pid;
     struct json_writer collected; /* members "files" and "skipped" */
@@ -98,7 +98,8 @@ bool job_setup(struct job *job);
 
 /* Starts a job. Its input comes from stdin_fd (-1: none), its output goes to the sinks. A failure is an outcome like any
  * other: run the loop until job->state is JOB_DONE. */
-void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd, struct sink *sinks[2]);
+void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd,
+               struct sink *sinks[2]);
 /* Ends the job: kills the whole tree. The first reason given stays. */
 void job_end(struct job *job, enum outcome outcome);
 /* The user wants no more of it: ends the job, and gives up output that nobody takes. */

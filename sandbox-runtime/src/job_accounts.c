@@ -16,7 +16,8 @@ bool accounts_open(struct supervisor *supervisor, unsigned most_jobs, struct fau
         if (!supervisor->devices)
             return false;
     } else if (supervisor->cgroups.controller[CGROUP_DEVICES] < 0) {
-        return fault_set(fault, 0, "mount cgroup2 on /sys/fs/cgroup", "the host has neither cgroup2 nor the devices controller of version 1");
+        return fault_set(fault, 0, "mount cgroup2 on /sys/fs/cgroup",
+                         "the host has neither cgroup2 nor the devices controller of version 1");
     }
     supervisor->counts = counts_load(most_jobs);
     return true;
@@ -42,7 +43,8 @@ bool accounts_limit_devices(struct job *job, struct fault *fault)
     job->inside.grants = grants;
     job->inside.grant_count = asked->count;
     if (job->supervisor->devices)
-        return devices_begin(job->supervisor->devices, &job->devices, cgroup_job_unified(&job->cgroup), grants, asked->count, fault);
+        return devices_begin(job->supervisor->devices, &job->devices, cgroup_job_unified(&job->cgroup), grants,
+                             asked->count, fault);
     int group = job->cgroup.groups[job->supervisor->cgroups.controller[CGROUP_DEVICES]].dir;
     return devices_limit_v1(group, grants, asked->count, fault);
 }
@@ -66,7 +68,9 @@ static void write_members(struct job *job, struct json_writer *json)
     if (job->devices.group)
         devices_write_json(supervisor->devices, &job->devices, json);
     else
-        devices_write_unavailable(json, job->started_us ? "this host has no cgroup2: its devices controller cannot count" : "the job never ran");
+        devices_write_unavailable(json, job->started_us ? "this host has no cgroup2: its devices controller cannot "
+                                                          "count"
+                                                        : "the job never ran");
 }
 
 void accounts_take(struct job *job)

@@ -56,8 +56,10 @@ static void settle_outcome(struct job *job)
     bool ended_by_itself = job->outcome == OUTCOME_EXITED || job->outcome == OUTCOME_SIGNALED;
     if (job->outcome == OUTCOME_SETUP_FAILED && !job->fault.message[0]) {
         fault_name_step(&job->fault, "memory-limit");
-        fault_set(&job->fault, 0, "raise --memory: plugin and inputs count as the job's memory", "the set-up itself did not fit into the memory limit of %llu bytes (%s)",
-                  (unsigned long long)job->spec->memory_bytes, oom ? "the kernel's OOM killer ended it" : "its process was killed");
+        fault_set(&job->fault, 0, "raise --memory: plugin and inputs count as the job's memory",
+                  "the set-up itself did not fit into the memory limit of %llu bytes (%s)",
+                  (unsigned long long)job->spec->memory_bytes,
+                  oom ? "the kernel's OOM killer ended it" : "its process was killed");
     }
     if (ended_by_itself && oom)
         job->outcome = OUTCOME_MEMORY_EXCEEDED;
@@ -122,7 +124,8 @@ static void finish(struct job *job)
     }
     if (job->job_dir >= 0 && !outputs_start(job)) {
         fault_name_step(&job->fault, "outputs");
-        fault_set(&job->fault, errno, "check that --collect names a directory that can be written", "cannot collect the outputs in %s", job->spec->collect_dir);
+        fault_set(&job->fault, errno, "check that --collect names a directory that can be written",
+                  "cannot collect the outputs in %s", job->spec->collect_dir);
         job->outcome = OUTCOME_SETUP_FAILED;
     }
     descriptor_close(&job->job_dir);
@@ -132,7 +135,8 @@ static void finish(struct job *job)
 static void give_up_clearing(struct job *job)
 {
     job->outcome = OUTCOME_SETUP_FAILED;
-    fault_set(&job->fault, ETIMEDOUT, "look for processes in state D, and for the disk or driver that holds them", "a process of the job cannot be killed; its group %s stays", job->cgroup.name);
+    fault_set(&job->fault, ETIMEDOUT, "look for processes in state D, and for the disk or driver that holds them",
+              "a process of the job cannot be killed; its group %s stays", job->cgroup.name);
     snprintf(job->fault.step, sizeof job->fault.step, "end-clear");
     descriptor_close(&job->job_dir);
     if (!job->reaped_us)

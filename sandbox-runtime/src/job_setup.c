@@ -75,7 +75,8 @@ static bool make_pipes(struct job *job, struct fault *fault)
 static bool prepare_notify(struct job *job, struct fault *fault)
 {
     job->notify = notify_new(job->spec->end_at_denial);
-    return job->notify || fault_set(fault, errno, "see: launcher check-host", "cannot prepare to answer refused system calls");
+    return job->notify ||
+           fault_set(fault, errno, "see: launcher check-host", "cannot prepare to answer refused system calls");
 }
 
 /* The child is in its namespaces and in its cgroup2 group from its first instruction. */
@@ -103,7 +104,8 @@ static bool clone_child(struct job *job, struct fault *fault)
     arena_share_with_children(&job->spec->arena, false);
     errno = saved;
     if (job->init < 0)
-        return fault_set(fault, errno, "run as root (Linux 5.14 or newer); see: launcher check-host", "cannot start a process in new namespaces");
+        return fault_set(fault, errno, "run as root (Linux 5.14 or newer); see: launcher check-host",
+                         "cannot start a process in new namespaces");
     watch_init(&job->process, pidfd, job_process_ready, job);
     return true;
 }
@@ -125,16 +127,18 @@ static bool watch_child(struct job *job, struct fault *fault)
 }
 
 const struct setup_step setup_steps[] = {
-    {"collect-dir", open_collect_dir},
-    {"cgroup-create", make_groups},  {"memory-limit", limit_memory}, {"cpu-limit", limit_cpu},     {"process-limit", limit_processes},
-    {"devices", accounts_limit_devices},
-    {"counts", accounts_count},      {"user", choose_user},           {"stdio-pipes", make_pipes},    {"notify", prepare_notify},   {"namespaces", clone_child},
-    {"watch", watch_child},
+    {"collect-dir", open_collect_dir},  {"cgroup-create", make_groups},
+    {"memory-limit", limit_memory},     {"cpu-limit", limit_cpu},
+    {"process-limit", limit_processes}, {"devices", accounts_limit_devices},
+    {"counts", accounts_count},         {"user", choose_user},
+    {"stdio-pipes", make_pipes},        {"notify", prepare_notify},
+    {"namespaces", clone_child},        {"watch", watch_child},
 };
 
 const unsigned setup_step_count = sizeof setup_steps / sizeof setup_steps[0];
 
-_Static_assert(sizeof setup_steps / sizeof setup_steps[0] <= JOB_SETUP_STEPS_MAX, "a job has room for every step's time");
+_Static_assert(sizeof setup_steps / sizeof setup_steps[0] <= JOB_SETUP_STEPS_MAX, "a job has room for every step's "
+                                                                                  "time");
 
 bool job_setup(struct job *job)
 {
@@ -171,8 +175,12 @@ bool supervisor_check_outer_filter(struct fault *fault)
     if (line && strtoul(line + strlen("\nSeccomp:"), NULL, 10) == 0)
         return true;
     fault_name_step(fault, "outer-seccomp");
-    return fault_set(fault, 0, "start it without one: docker run --security-opt seccomp=unconfined, or SystemCallFilter= left out of the unit",
-                     "%s", line ? "the launcher runs under a seccomp filter, which would hide denied calls" : "cannot read /proc/self/status");
+    return fault_set(fault, 0,
+                     "start it without one: docker run --security-opt seccomp=unconfined, or SystemCallFilter= left "
+                     "out of the unit",
+                     "%s",
+                     line ? "the launcher runs under a seccomp filter, which would hide denied calls"
+                          : "cannot read /proc/self/status");
 }
 
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)

@@ -141,12 +141,12 @@ void json_string(struct json_writer *json, const char *text)
 }
 
 /* Formats one number or word as a value. */
-#define APPEND_FORMATTED(json, ...)                                            \
-    do {                                                                       \
-        char formatted_[40];                                                   \
-        int length_ = snprintf(formatted_, sizeof formatted_, __VA_ARGS__);    \
-        separate(json);                                                        \
-        append(json, formatted_, (size_t)length_);                             \
+#define APPEND_FORMATTED(json, ...)                                         \
+    do {                                                                    \
+        char formatted_[40];                                                \
+        int length_ = snprintf(formatted_, sizeof formatted_, __VA_ARGS__); \
+        separate(json);                                                     \
+        append(json, formatted_, (size_t)length_);                          \
     } while (0)
 
 void json_u64(struct json_writer *json, uint64_t value)

@@ -13,7 +13,7 @@ struct json_writer {
     char *bytes; /* the text so far, not terminated */
     size_t length;
     size_t capacity;
-    size_t limit; /* the text never grows beyond this many bytes */
+    size_t limit;  /* the text never grows beyond this many bytes */
     bool overflow; /* something did not fit, or memory ran out: the text is not valid JSON */
 };
 

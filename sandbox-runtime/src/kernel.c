@@ -20,9 +20,9 @@
 #define SYS_move_mount 429
 #endif
 #ifndef SYS_fsopen
-#define SYS_fsopen 430
+#define SYS_fsopen   430
 #define SYS_fsconfig 431
-#define SYS_fsmount 432
+#define SYS_fsmount  432
 #endif
 #ifndef SYS_clone3
 #define SYS_clone3 435

@@ -13,8 +13,8 @@
 struct loop;
 
 struct watch {
-    int fd; /* -1: closed */
-    uint32_t events; /* waited for now; 0: not watched */
+    int fd;            /* -1: closed */
+    uint32_t events;   /* waited for now; 0: not watched */
     bool always_ready; /* epoll refused it */
     void (*ready)(struct watch *watch, uint32_t events);
     void *owner;

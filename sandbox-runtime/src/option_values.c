@@ -47,7 +47,8 @@ bool option_read_size(struct job_spec *spec, void *target, const char *value, st
     const char *unit = read_digits(value, 1ULL << 40, &number);
     unsigned shift = unit && *unit == 'K' ? 10 : unit && *unit == 'M' ? 20 : unit && *unit == 'G' ? 30 : 0;
     if (!unit || unit[shift ? 1 : 0] || !number || number > (1ULL << 50) >> shift)
-        return fault_set(fault, 0, "for example 512K, 256M or 2G", "a size is a whole number of bytes above 0, or of K, M or G");
+        return fault_set(fault, 0, "for example 512K, 256M or 2G",
+                         "a size is a whole number of bytes above 0, or of K, M or G");
     *(uint64_t *)target = number << shift;
     return true;
 }
@@ -67,7 +68,8 @@ bool option_read_seconds(struct job_spec *spec, void *target, const char *value,
 {
     (void)spec;
     if (!read_scaled(value, 1000000, 31536000ULL * 1000000, target))
-        return fault_set(fault, 0, "for example 10 or 0.5", "a time is in seconds, above 0, at most a year, to the microsecond");
+        return fault_set(fault, 0, "for example 10 or 0.5",
+                         "a time is in seconds, above 0, at most a year, to the microsecond");
     return true;
 }
 
@@ -109,7 +111,8 @@ bool option_read_absolute(struct job_spec *spec, void *target, const char *value
 
 bool option_read_file_name(struct job_spec *spec, void *target, const char *value, struct fault *fault)
 {
-    if (!*value || strchr(value, '/') || strlen(value) > NAME_MAX || strcmp(value, ".") == 0 || strcmp(value, "..") == 0)
+    if (!*value || strchr(value, '/') || strlen(value) > NAME_MAX || strcmp(value, ".") == 0 ||
+        strcmp(value, "..") == 0)
         return fault_set(fault, 0, "for example resize.py", "this is no file name");
     return option_read_text(spec, target, value, fault);
 }
@@ -122,8 +125,8 @@ bool option_read_sha256(struct job_spec *spec, void *target, const char *value, 
 }
 
 /* Adds the pair to the list; the first `name_length` bytes of `text` are its name. */
-static bool add_pair(struct job_spec *spec, struct spec_list *list, const char *text, size_t name_length, const char *value,
-                     struct fault *fault)
+static bool add_pair(struct job_spec *spec, struct spec_list *list, const char *text, size_t name_length,
+                     const char *value, struct fault *fault)
 {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? 2 * list->capacity : 8;
@@ -154,7 +157,8 @@ static bool stays_below(const char *path, size_t length)
         while (end < length && path[end] != '/')
             end++;
         size_t part = end - start;
-        if (!part || part > NAME_MAX || (part == 1 && path[start] == '.') || (part == 2 && !memcmp(path + start, "..", 2)))
+        if (!part || part > NAME_MAX || (part == 1 && path[start] == '.') ||
+            (part == 2 && !memcmp(path + start, "..", 2)))
             return false;
         start = end + 1;
     }
@@ -165,7 +169,8 @@ bool option_read_input(struct job_spec *spec, void *target, const char *value, s
 {
     const char *equals = strchr(value, '=');
     if (!equals || !stays_below(value, (size_t)(equals - value)) || !equals[1])
-        return fault_set(fault, 0, "for example data/in.csv=/srv/in.csv", "an input is NAME=FILE, NAME a relative path without . and ..");
+        return fault_set(fault, 0, "for example data/in.csv=/srv/in.csv",
+                         "an input is NAME=FILE, NAME a relative path without . and ..");
     return add_pair(spec, target, value, (size_t)(equals - value), equals + 1, fault);
 }
 
@@ -187,7 +192,8 @@ bool option_read_device(struct job_spec *spec, void *target, const char *value, 
     size_t path_length = colon ? (size_t)(colon - value) : strlen(value);
     bool below_dev = strncmp(value, "/dev/", 5) == 0 && path_length > 5 && stays_below(value + 5, path_length - 5);
     if (!below_dev || !*access || strspn(access, "rwm") != strlen(access))
-        return fault_set(fault, 0, "for example /dev/nvidia0:rw", "a device is a PATH below /dev, then perhaps : and some of r, w, m");
+        return fault_set(fault, 0, "for example /dev/nvidia0:rw",
+                         "a device is a PATH below /dev, then perhaps : and some of r, w, m");
     return add_pair(spec, target, value, path_length, access, fault);
 }
 

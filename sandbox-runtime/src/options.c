@@ -11,7 +11,7 @@ typedef bool option_reader(struct job_spec *spec, void *target, const char *valu
 struct option_row {
     const char *name;
     const char *argument; /* as --help shows it */
-    const char *initial; /* default, read like a given value; NULL: none */
+    const char *initial;  /* default, read like a given value; NULL: none */
     option_reader *read;
     size_t field;
     const char *help;
@@ -21,24 +21,34 @@ struct option_row {
 
 static const struct option_row option_rows[] = {
     {"memory", "SIZE", "256M", option_read_size, FIELD(memory_bytes), "memory of the whole job, without swap"},
-    {"cpus", "N", "1", option_read_thousandths, FIELD(cpu_thousandths), "processor time per second of time; 0.5 is half a core"},
+    {"cpus", "N", "1", option_read_thousandths, FIELD(cpu_thousandths),
+     "processor time per second of time; 0.5 is half a core"},
     {"pids", "N", "128", option_read_count, FIELD(processes), "processes and threads at one time"},
     {"wall", "SECONDS", "10", option_read_seconds, FIELD(wall_us), "time from start to end; there is always a limit"},
     {"cpu-time", "SECONDS", NULL, option_read_seconds, FIELD(cpu_time_us), "processor time of all processes together"},
-    {"output-limit", "SIZE", "1M", option_read_size, FIELD(output_limit_bytes), "bytes kept of standard output, and as many of standard error; more ends the job"},
-    {"tmp-size", "SIZE", "64M", option_read_size, FIELD(tmp_size_bytes), "space of /tmp, /job and /dev/shm together; it counts as memory"},
+    {"output-limit", "SIZE", "1M", option_read_size, FIELD(output_limit_bytes),
+     "bytes kept of standard output, and as many of standard error; more ends the job"},
+    {"tmp-size", "SIZE", "64M", option_read_size, FIELD(tmp_size_bytes),
+     "space of /tmp, /job and /dev/shm together; it counts as memory"},
     {"plugin", "FILE", NULL, option_read_text, FIELD(plugin_path), "file to copy to /plugin/NAME, read-only"},
     {"plugin-name", "NAME", NULL, option_read_file_name, FIELD(plugin_name), "its name there; without it, FILE's own"},
     {"plugin-sha256", "HEX", NULL, option_read_sha256, FIELD(plugin_sha256), "digest that the copy must have"},
     {"input", "NAME=FILE", NULL, option_read_input, FIELD(inputs), "copy FILE to /job/NAME (repeatable)"},
-    {"collect", "DIR", NULL, option_read_text, FIELD(collect_dir), "copy the regular files of /job/out to DIR when the job has ended"},
-    {"ro-bind", "SRC[:DST]", NULL, option_read_bind, FIELD(binds), "show a file or directory of the host, read-only (repeatable)"},
-    {"device", "PATH[:rwm]", NULL, option_read_device, FIELD(devices), "give a device node; rw unless said (repeatable)"},
-    {"env", "K=V", NULL, option_read_environment, FIELD(environment), "set a variable; nothing else of the environment is passed on (repeatable)"},
+    {"collect", "DIR", NULL, option_read_text, FIELD(collect_dir),
+     "copy the regular files of /job/out to DIR when the job has ended"},
+    {"ro-bind", "SRC[:DST]", NULL, option_read_bind, FIELD(binds),
+     "show a file or directory of the host, read-only (repeatable)"},
+    {"device", "PATH[:rwm]", NULL, option_read_device, FIELD(devices),
+     "give a device node; rw unless said (repeatable)"},
+    {"env", "K=V", NULL, option_read_environment, FIELD(environment),
+     "set a variable; nothing else of the environment is passed on (repeatable)"},
     {"workdir", "DIR", "/job", option_read_absolute, FIELD(working_dir), "directory to start in"},
-    {"network", "none|host", "none", option_read_network, FIELD(network_host), "a network of its own with only loopback, or the host's"},
-    {"on-violation", "errno|kill", "errno", option_read_violation, FIELD(end_at_denial), "what a denied system call does: fail, or end the job"},
-    {"result", "FILE|fd:N", NULL, option_read_text, FIELD(result), "where the result goes; without it, the last line of standard error"},
+    {"network", "none|host", "none", option_read_network, FIELD(network_host),
+     "a network of its own with only loopback, or the host's"},
+    {"on-violation", "errno|kill", "errno", option_read_violation, FIELD(end_at_denial),
+     "what a denied system call does: fail, or end the job"},
+    {"result", "FILE|fd:N", NULL, option_read_text, FIELD(result),
+     "where the result goes; without it, the last line of standard error"},
     {"uid", "N", NULL, option_read_uid, FIELD(uid), "user id of the job; without it, one that no other job has"},
 };
 
@@ -104,7 +114,8 @@ static bool take_program(struct job_spec *spec, int count, char *const *words, s
 static bool check_together(struct job_spec *spec, struct fault *fault)
 {
     if (!spec->plugin_path && (spec->plugin_name || spec->plugin_sha256))
-        return fault_set(fault, 0, "give --plugin FILE", "--plugin-name and --plugin-sha256 are about a --plugin, and there is none");
+        return fault_set(fault, 0, "give --plugin FILE",
+                         "--plugin-name and --plugin-sha256 are about a --plugin, and there is none");
     if (spec->plugin_path && !spec->plugin_name) {
         const char *slash = strrchr(spec->plugin_path, '/');
         return option_read_file_name(spec, &spec->plugin_name, slash ? slash + 1 : spec->plugin_path, fault);

@@ -28,7 +28,7 @@ enum { FILES_MAX = 10000, SKIPPED_MAX = 1000, DEPTH_MAX = 32, PATH_SIZE = 4096 }
 struct collection {
     struct json_writer files, skipped;
     unsigned file_count, skipped_count;
-    uint64_t bytes_left; /* a sparse file may claim more than the job's file system could hold */
+    uint64_t bytes_left;  /* a sparse file may claim more than the job's file system could hold */
     char path[PATH_SIZE]; /* of the current entry, relative */
 };
 
@@ -260,7 +260,8 @@ static void collector_ready(struct watch *watch, uint32_t events)
     if (status != 0 && !job->fault.message[0]) {
         job->outcome = OUTCOME_SETUP_FAILED;
         fault_name_step(&job->fault, "outputs");
-        fault_set(&job->fault, 0, "look for a full disk or the OOM killer", "the process that collects the outputs died");
+        fault_set(&job->fault, 0, "look for a full disk or the OOM killer",
+                  "the process that collects the outputs died");
     }
 }
 

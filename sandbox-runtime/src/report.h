@@ -14,7 +14,7 @@ enum { REPORT_STEPS_MAX = 32, REPORT_DESCRIPTORS_MAX = 2 };
 
 enum report_kind {
     REPORT_READY, /* begun_us and step_us are filled; descriptors: the filter's listener, then /job where outputs are collected */
-    REPORT_FAULT, /* fault is filled */
+    REPORT_FAULT,  /* fault is filled */
     REPORT_EXITED, /* status is the plugin's wait status */
 };
 

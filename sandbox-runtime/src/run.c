@@ -24,7 +24,7 @@ struct run {
     struct descriptor_sink sinks[2];
     struct watch signals;
     struct watch result; /* a pipe or socket for the result: whoever should read it may die */
-    int result_fd; /* -1: the last line of standard error */
+    int result_fd;       /* -1: the last line of standard error */
 };
 
 /* Opens what --result names. False with the fault set. */
@@ -38,12 +38,14 @@ static bool open_result(struct run *run, struct fault *fault)
         char *end;
         long number = strtol(where + 3, &end, 10);
         if (!where[3] || *end || number < 0 || number > 1 << 20 || fcntl((int)number, F_GETFD) < 0)
-            return fault_set(fault, EBADF, "pass the descriptor on to the launcher, or name a file", "--result %s names no open descriptor", where);
+            return fault_set(fault, EBADF, "pass the descriptor on to the launcher, or name a file",
+                             "--result %s names no open descriptor", where);
         run->result_fd = (int)number;
         return true;
     }
     run->result_fd = open(where, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, 0644);
-    return run->result_fd >= 0 || fault_set(fault, errno, "choose a file that can be written", "cannot open --result %s", where);
+    return run->result_fd >= 0 ||
+           fault_set(fault, errno, "choose a file that can be written", "cannot open --result %s", where);
 }
 
 /* Writes the object as one line. */
@@ -104,7 +106,8 @@ static void watch_result_reader(struct run *run)
 {
     struct stat status;
     watch_init(&run->result, run->result_fd, result_reader_gone, run);
-    if (run->result_fd >= 0 && fstat(run->result_fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
+    if (run->result_fd >= 0 && fstat(run->result_fd, &status) == 0 &&
+        (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)))
         loop_watch(&run->supervisor.loop, &run->result, LOOP_ONLY_ERRORS);
 }
 
@@ -151,7 +154,8 @@ int command_run(int count, char **words)
     if (count == 1 && strcmp(words[0], "--help") == 0) {
         printf("usage: launcher run [options] -- PROGRAM ARGS\n\n");
         options_print_help(stdout);
-        printf("\nExits with the program's code, 128 + signal, 125 where the sandbox could not be set up, 137 where a limit ended the job.\n"
+        printf("\nExits with the program's code, 128 + signal, 125 where the sandbox could not be set up, 137 where a "
+               "limit ended the job.\n"
                "Example: launcher run --wall 5 --memory 64M -- /bin/echo hello\n");
         return 0;
     }

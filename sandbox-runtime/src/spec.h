@@ -25,9 +25,9 @@ struct job_spec {
 
     uint64_t memory_bytes;
     uint64_t cpu_thousandths; /* 1000 is one core */
-    uint64_t processes; /* that the job may have; its init comes on top */
+    uint64_t processes;       /* that the job may have; its init comes on top */
     uint64_t wall_us;
-    uint64_t cpu_time_us; /* of the whole tree; 0 is no limit */
+    uint64_t cpu_time_us;        /* of the whole tree; 0 is no limit */
     uint64_t output_limit_bytes; /* of each stream */
     uint64_t tmp_size_bytes;
 
@@ -36,9 +36,9 @@ struct job_spec {
     const char *plugin_sha256; /* lower-case hex, or NULL: not checked */
     const char *collect_dir;
     const char *working_dir;
-    const char *result; /* FILE or fd:N; NULL is the last line on standard error */
-    struct spec_list inputs; /* name below /job, host file */
-    struct spec_list binds; /* host path, path inside */
+    const char *result;       /* FILE or fd:N; NULL is the last line on standard error */
+    struct spec_list inputs;  /* name below /job, host file */
+    struct spec_list binds;   /* host path, path inside */
     struct spec_list devices; /* host path, some of "rwm" */
     struct spec_list environment;
     bool network_host;

@@ -28,9 +28,9 @@ struct output {
     struct watch pipe;
     struct sink *sink;
     uint64_t limit_bytes;
-    uint64_t bytes; /* all that the job wrote */
+    uint64_t bytes;      /* all that the job wrote */
     uint64_t kept_bytes; /* that went to the sink */
-    struct sha256 hash; /* of all */
+    struct sha256 hash;  /* of all */
     char *buffer;
     size_t start, end; /* kept bytes that the sink has not taken yet */
     bool truncated;

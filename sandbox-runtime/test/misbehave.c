@@ -219,10 +219,23 @@ static const struct {
     const char *how;
     int (*run)(void);
 } ways[] = {
-    {"spin", spin}, {"fork-bomb", fork_bomb}, {"orphans", orphans}, {"daemon", daemonise}, {"stopped", stopped}, {"hog", hog},
-    {"huge-static", huge_static}, {"child-hog", child_hog}, {"flood", flood}, {"write", write_bytes},
-    {"descriptors", descriptors}, {"many-descriptors", many_descriptors}, {"outputs", hostile_outputs},
-    {"many-files", many_files}, {"linked-out", linked_out}, {"close-streams", close_streams}, {"fill", fill},
+    {"spin", spin},
+    {"fork-bomb", fork_bomb},
+    {"orphans", orphans},
+    {"daemon", daemonise},
+    {"stopped", stopped},
+    {"hog", hog},
+    {"huge-static", huge_static},
+    {"child-hog", child_hog},
+    {"flood", flood},
+    {"write", write_bytes},
+    {"descriptors", descriptors},
+    {"many-descriptors", many_descriptors},
+    {"outputs", hostile_outputs},
+    {"many-files", many_files},
+    {"linked-out", linked_out},
+    {"close-streams", close_streams},
+    {"fill", fill},
 };
 
 int main(int argc, char **argv)
