@@ -22,18 +22,44 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Throws PoisonError('UNDECODABLE') unless `body` is exactly one value of `schema`. */
 export function assertAvroBody(schema: AvroSchema, body: Uint8Array): void {
-  const walk = new Walk(body);
+  const walk = new Walk(body, namedTypes(schema));
   walk.value(schema, '', 0);
   if (walk.position !== body.length) walk.fail('', `${body.length - walk.position} bytes after the end`);
+}
+
+type NamedTypes = ReadonlyMap<string, AvroComplex>;
+const knownNames = new WeakMap<object, NamedTypes>();
+
+/** Every record and enum of a schema by its name; it may be defined in a branch that a body does not take. */
+function namedTypes(schema: AvroSchema): NamedTypes {
+  if (typeof schema === 'string') return new Map();
+  const known = knownNames.get(schema);
+  if (known !== undefined) return known;
+  const names = new Map<string, AvroComplex>();
+  collectNames(schema, names);
+  knownNames.set(schema, names);
+  return names;
+}
+
+function collectNames(schema: AvroSchema, names: Map<string, AvroComplex>): void {
+  if (typeof schema === 'string') return;
+  if (isUnion(schema)) {
+    for (const branch of schema) collectNames(branch, names);
+    return;
+  }
+  if (schema.name !== undefined) names.set(schema.name, schema);
+  const inner = [schema.type, schema.items, schema.values, ...(schema.fields ?? []).map((field) => field.type)];
+  for (const part of inner) if (part !== undefined) collectNames(part, names);
 }
 
 class Walk {
   position = 0;
   readonly #body: Uint8Array;
-  readonly #named = new Map<string, AvroComplex>();
+  readonly #named: NamedTypes;
 
-  constructor(body: Uint8Array) {
+  constructor(body: Uint8Array, named: NamedTypes) {
     this.#body = body;
+    this.#named = named;
   }
 
   fail(path: string, what: string): never {
@@ -58,11 +84,9 @@ class Walk {
   #complex(schema: AvroComplex, path: string, depth: number): void {
     switch (schema.type) {
       case 'record':
-        this.#named.set(schema.name ?? '', schema);
         for (const field of schema.fields ?? []) this.value(field.type, `${path}.${field.name}`, depth + 1);
         return;
       case 'enum': {
-        this.#named.set(schema.name ?? '', schema);
         const index = this.#long(path);
         if (schema.symbols?.[index] === undefined) this.fail(path, `enum index ${index} does not exist`);
         return;

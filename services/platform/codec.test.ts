@@ -65,6 +65,15 @@ describe('single-object encoding', () => {
   });
 });
 
+test('a type that is defined where a body has nothing is known where it has something', () => {
+  const inner = { type: 'record', name: 'R', fields: [{ name: 'n', type: 'int' }] };
+  const fields = [
+    { name: 'a', type: { type: 'array', items: inner } },
+    { name: 'b', type: { type: 'array', items: 'R' } },
+  ];
+  assertAvroBody({ type: 'record', name: 'T', fields } as never, Buffer.from('00020200', 'hex'));
+});
+
 describe('bytes of strangers are poison, never a wrong value, never a hang', () => {
   const good = encode('JobCancelRequested', cancel);
   const header = good.subarray(0, 10);
