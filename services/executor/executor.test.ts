@@ -268,6 +268,27 @@ describe('a job that is ended', () => {
   });
 });
 
+test('the bus restarts under a running job: it runs once, and its end is recorded', async () => {
+  const g = await ExecutorFixture.open();
+  try {
+    await g.startExecutor('patient', { SANDBUS_LEASE_MS: '15000' });
+    const job = await g.route(bash('echo up; sleep 3; echo end'));
+    await eventually('output', async () => ((await g.logChunks(job)).length > 0 ? true : null));
+    await g.restartNats();
+    const event = await g.finished(job);
+    assert.deepEqual([event.outcome, text(event.stdout.inline)], ['exited', 'up\nend\n']);
+    assert.equal((await g.published('JobStarted', 'started', job)).length, 1);
+    const [once, ...more] = await eventually('published', async () => {
+      const found = await g.published('JobFinished', 'finished', job);
+      return found.length > 0 ? found : null;
+    });
+    assert.deepEqual([once, more], [event, []]);
+    assert.equal((await g.finished(await g.route(bash('exit 4')))).exitCode, 4);
+  } finally {
+    await g.close();
+  }
+});
+
 describe('executors that die', () => {
   const marker = (name: string) => `SANDBUS_TEST_MARK=${name}-${process.pid}`;
   const sleeper = (name: string, more: Partial<WorkRequest['spec']> = {}) =>
@@ -309,6 +330,16 @@ describe('executors that die', () => {
     } finally {
       await g.close();
     }
+  });
+
+  test('one of the same name is refused, the first goes on', async () => {
+    await assert.rejects(f.startExecutor('one'), /name one runs already.*SANDBUS_EXECUTOR_ID/s);
+    assert.equal((await f.finished(await f.route(bash('true')))).outcome, 'exited');
+  });
+
+  test('a launcher that cannot be started: nothing runs, and the mend is said', async () => {
+    const started = f.startExecutor('broken', { SANDBUS_LAUNCHER: '/absent/launcher' });
+    await assert.rejects(started, /\/absent\/launcher.*make -C sandbox-runtime/s);
   });
 
   test('SIGTERM: running jobs get their grace, then are ended and recorded', async () => {

@@ -96,8 +96,14 @@ function stopError(stop: StopReason | null): SetupError | null {
         stop.message,
         'sign the plugin with a key in good standing, or repair the plugin',
       );
-    default:
+    case 'cancel':
       return null;
+    case undefined:
+      return about(
+        'launcher',
+        'the launcher was told to stop by somebody else, or had not ended long after its wall clock limit',
+        'see the log of the executor, then submit the job again',
+      );
   }
 }
 

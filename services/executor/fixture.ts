@@ -11,6 +11,7 @@ import type { JobEntry } from '../platform/job-state.ts';
 import { JobStates, openEntry, withRoute } from '../platform/job-state.ts';
 import { Bus } from '../platform/nats/bus.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
+import type { NatsServer } from '../platform/nats-server.ts';
 import { startNatsServer } from '../platform/nats-server.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
@@ -57,13 +58,13 @@ export class ExecutorFixture {
   readonly plugins: ObjectBucket;
   readonly artifacts: ObjectBucket;
   readonly #url: string;
-  readonly #server: { stop(): Promise<void> };
+  #server: NatsServer;
   readonly #children: Child[] = [];
   store: TrustStoreContent = trusting();
 
   private constructor(
     folder: string,
-    server: { url: string; stop(): Promise<void> },
+    server: NatsServer,
     bound: { bus: Bus; states: JobStates; plugins: ObjectBucket; artifacts: ObjectBucket },
   ) {
     this.folder = folder;
@@ -120,6 +121,13 @@ export class ExecutorFixture {
     if ((await Promise.race([ready, child.exited])) !== true)
       throw new Error(`the executor did not start:\n${await this.log()}`);
     return child;
+  }
+
+  /** Takes the bus away and brings it back, with all that it had stored. */
+  async restartNats(): Promise<void> {
+    await this.#server.stop();
+    const port = Number(new URL(this.#url).port);
+    this.#server = await startNatsServer({ storeDir: join(this.folder, 'nats'), port });
   }
 
   /** What the executors have said. */
@@ -200,7 +208,8 @@ export class ExecutorFixture {
     return eventually(
       `end of ${job.jobId}`,
       async () => {
-        const snapshot = await this.states.read(job);
+        // Some tests take the bus away meanwhile.
+        const snapshot = await this.states.read(job).catch(() => null);
         return snapshot?.entry.state === 'ended' ? snapshot.entry : null;
       },
       limitMs,

@@ -49,6 +49,12 @@ async function hold(snapshot: JobSnapshot, from = states, leaseMs = 15_000): Pro
 }
 const now = async (snapshot: JobSnapshot) => (await states.read(snapshot.entry))?.entry;
 
+/** The real states, with one method of ours. */
+function replacingBy(replace: JobStates['replace']): JobStates {
+  const read = (job: Parameters<JobStates['read']>[0]) => states.read(job);
+  return Object.create(states, { replace: { value: replace }, read: { value: read } }) as JobStates;
+}
+
 describe('a lease', () => {
   test('of two that take a job, one gets it', async () => {
     const snapshot = await openJob();
@@ -112,14 +118,30 @@ describe('a lease', () => {
     lease.release();
   });
 
+  test('one renewal that is never answered does not hold up the next', async () => {
+    const snapshot = await openJob();
+    let swallowed = 0;
+    const lossy = replacingBy(async (from, entry) => {
+      if (entry.beat !== 2 || swallowed > 0) return states.replace(from, entry);
+      swallowed += 1;
+      // It comes through, only its confirmation does not.
+      await states.replace(from, entry);
+      return new Promise(() => undefined);
+    });
+    const { lease, lost } = await hold(snapshot, lossy, 8_000);
+    lease.renew();
+    await eventually('later renewals', async () => ((await now(snapshot))?.beat ?? 0) > 4);
+    await lease.start();
+    assert.deepEqual([swallowed, lost, (await now(snapshot))?.attempt], [1, [], 1]);
+    lease.release();
+  });
+
   test('that cannot be renewed is given up five seconds before others may think so', async () => {
     const snapshot = await openJob();
-    const deaf = Object.create(states, {
-      replace: { value: (...args: Parameters<JobStates['replace']>) => replace(...args) },
-    }) as JobStates;
     let silent = false;
-    const replace: JobStates['replace'] = (from, entry) =>
-      silent ? new Promise(() => undefined) : states.replace(from, entry);
+    const deaf = replacingBy((from, entry) =>
+      silent ? new Promise(() => undefined) : states.replace(from, entry),
+    );
     const { lease, lost } = await hold(snapshot, deaf, 6_000);
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     assert.deepEqual(lost, [], 'renewed for longer than one hold');

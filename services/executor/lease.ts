@@ -78,10 +78,14 @@ export class Lease {
     return this.#change(startedEntry);
   }
 
-  /** Renews now. A failure is no error yet: the expiry decides. */
+  /**
+   * Renews now. A failure is no error yet: the expiry decides. A request that a restarting server has swallowed must not
+   * hold up the next one, so it is given up early; should it have come through, the next one finds that out.
+   */
   renew(): void {
     if (this.#released || this.#lost !== null) return;
-    this.#change((entry) => ({ ...entry, beat: entry.beat + 1 })).catch(() => undefined);
+    const patienceMs = this.#holdMs / 4;
+    this.#change((entry) => ({ ...entry, beat: entry.beat + 1 }), patienceMs).catch(() => undefined);
   }
 
   /** Renews no more. */
@@ -91,20 +95,21 @@ export class Lease {
     clearTimeout(this.#expiry);
   }
 
-  #change(next: (entry: JobEntry) => JobEntry): Promise<void> {
-    const change = this.#changes.then(() => this.#replace(next));
+  #change(next: (entry: JobEntry) => JobEntry, patienceMs?: number): Promise<void> {
+    const change = this.#changes.then(() => this.#replace(next, patienceMs));
     this.#changes = change.catch(() => undefined);
     return change;
   }
 
-  async #replace(next: (entry: JobEntry) => JobEntry): Promise<void> {
+  async #replace(next: (entry: JobEntry) => JobEntry, patienceMs?: number): Promise<void> {
     for (let tries = 0; tries < 10; tries++) {
       if (this.#lost !== null) throw new LeaseLost(this.#lost);
       if (this.#released) return;
       const sentAtMs = this.#options.clock.monotonicMs();
-      const replaced = await this.#states.replace(this.#snapshot, next(this.#snapshot.entry));
+      const replacing = this.#states.replace(this.#snapshot, next(this.#snapshot.entry));
+      const replaced = await answerOf(replacing, patienceMs);
       if (replaced !== null) return this.#renewed(replaced, sentAtMs);
-      await this.#lookAgain();
+      await this.#lookAgain(patienceMs);
     }
     throw new OperationalError('CONTENTION', `the state of job ${this.entry.jobId} changes too fast`);
   }
@@ -117,8 +122,8 @@ export class Lease {
   }
 
   /** Somebody changed the entry: the router, to cancel; or another executor, which took it. */
-  async #lookAgain(): Promise<void> {
-    const now = await this.#states.read(this.entry);
+  async #lookAgain(patienceMs?: number): Promise<void> {
+    const now = await answerOf(this.#states.read(this.entry), patienceMs);
     if (now === null || !isStillHeld(now.entry, this.entry)) {
       const holder =
         now === null ? 'its entry is gone' : `it is ${now.entry.state}, by ${now.entry.executor}`;
@@ -140,4 +145,13 @@ export class Lease {
     this.release();
     this.#options.onLost(message);
   }
+}
+
+/** Waits no longer than `patienceMs`; what comes later is not looked at. */
+async function answerOf<T>(asked: Promise<T>, patienceMs?: number): Promise<T> {
+  if (patienceMs === undefined) return asked;
+  const tooLate = Promise.withResolvers<never>();
+  const error = new OperationalError('KV_SLOW', `no answer within ${patienceMs} ms`);
+  const timer = setTimeout(() => tooLate.reject(error), patienceMs);
+  return Promise.race([asked, tooLate.promise]).finally(() => clearTimeout(timer));
 }

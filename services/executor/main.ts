@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { deadLetterTo } from '../platform/dead-letter.ts';
-import { UsageError } from '../platform/errors.ts';
+import { messageOf, UsageError } from '../platform/errors.ts';
 import { JobStates } from '../platform/job-state.ts';
 import type { ServiceContext, StartService } from '../platform/service.ts';
 import { subjects } from '../platform/topology.ts';
@@ -92,7 +92,13 @@ async function assemble(
 
 /** No control, no work: a host that cannot enforce one runs nothing, and says which and how to mend it. */
 async function checkHost(launcher: Launcher, config: ExecutorConfig): Promise<HostReport> {
-  const [host, syscalls] = await Promise.all([launcher.checkHost(), launcher.syscalls()]);
+  const [host, syscalls] = await Promise.all([launcher.checkHost(), launcher.syscalls()]).catch(
+    (error: unknown) => {
+      throw new UsageError(
+        `${messageOf(error)}\nbuild the launcher with \`make -C sandbox-runtime\`, or set SANDBUS_LAUNCHER`,
+      );
+    },
+  );
   const missing = host.controls.filter((control) => control.required && !control.ok);
   if (missing.length > 0 || !host.ok) {
     const lines = missing.map(({ name, detail, mend }) => `  ${name}: ${detail ?? 'missing'}. ${mend ?? ''}`);

@@ -5,6 +5,7 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { UsageError } from '../platform/errors.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { kvKey } from '../platform/topology.ts';
 
@@ -22,10 +23,10 @@ export class WorkFolder {
   static async open(root: string, executor: string, hostname: string): Promise<WorkFolder> {
     await mkdir(root, { recursive: true, mode: 0o700 });
     for (const name of await readdir(root))
-      if (name === executor || (await isLeftOver(join(root, name), hostname)))
+      if (await isLeftOver(join(root, name), hostname))
         await rm(join(root, name), { recursive: true, force: true });
     const own = join(root, executor);
-    await mkdir(own, { mode: 0o700 });
+    await takeOwn(own, executor);
     const owner: Owner = {
       hostname,
       pid: process.pid,
@@ -64,6 +65,19 @@ export interface AttemptFolder {
   readonly stdin: string;
   readonly input: (index: number) => string;
   remove(): Promise<void>;
+}
+
+/** Two executors of one name would each think that the other's jobs are its own. */
+async function takeOwn(path: string, executor: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
+    const owner = await readOwner(path);
+    throw new UsageError(
+      `an executor with the name ${executor} runs already (process ${owner?.pid} on ${owner?.hostname}; ${path}): give this one another SANDBUS_EXECUTOR_ID, or another SANDBUS_STATE_DIR`,
+    );
+  }
 }
 
 /** Whether nobody uses a directory any more. One of another host, on a shared disk, is left alone. */
