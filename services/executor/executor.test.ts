@@ -268,6 +268,29 @@ describe('a job that is ended', () => {
   });
 });
 
+test('two executors share the work, and every job runs once', async () => {
+  const g = await ExecutorFixture.open();
+  try {
+    await Promise.all(['left', 'right'].map((id) => g.startExecutor(id)));
+    const jobs = [];
+    for (let i = 0; i < 30; i++) jobs.push(await g.route(bash(`echo ${i}`)));
+    const executors = new Set<string>();
+    for (const [i, job] of jobs.entries()) {
+      const event = await g.finished(job);
+      executors.add(event.executor);
+      assert.equal(text(event.stdout.inline), `${i}\n`);
+      const started = await g.published('JobStarted', 'started', job);
+      assert.deepEqual(
+        started.map(({ executor, attempt }) => [executor, attempt]),
+        [[event.executor, 1]],
+      );
+    }
+    assert.deepEqual([...executors].sort(), ['left', 'right']);
+  } finally {
+    await g.close();
+  }
+});
+
 test('the bus restarts under a running job: it runs once, and its end is recorded', async () => {
   const g = await ExecutorFixture.open();
   try {
