@@ -47,6 +47,11 @@ export function wait(jobId: string, options: Json): Promise<number> {
   });
 }
 
+function resultLine(result: JobResult): string {
+  const sentence = explain(result);
+  return `result   ${sentence === null ? summaryOf(result) : `${outcomeOf(result)}: ${sentence}`}`;
+}
+
 function summaryOf(result: JobResult): string {
   return (
     explain(result) ?? (result.kind === 'finished' ? `exited with ${result.event.exitCode}` : result.kind)
@@ -128,8 +133,7 @@ export function show(jobId: string, options: Json): Promise<number> {
       return exitCode('ok');
     }
     print(`job ${jobId}\n\n${eventTable(entries)}`);
-    if (result !== null)
-      print(`\n${printable(`${outcomeOf(result)}: ${summaryOf(result)}`)}\n${usageOf(result)}`);
+    if (result !== null) print(`\n${printable(resultLine(result))}\n${usageOf(result)}`);
     if (spans.length > 0) print(`\ntrace ${spans[0]?.traceId}\n${renderSpanTree(spans)}`);
     return exitCode('ok');
   });

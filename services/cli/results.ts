@@ -1,6 +1,8 @@
 /** How a job ended, told to people in a sentence and to machines as one object. */
 import { constants } from 'node:os';
-import type { GapItem, JobFinished, JobResult } from '../client/index.ts';
+import type { GapItem, JobFinished, JobRejected, JobResult } from '../client/index.ts';
+// Not by way of its index, which loads the cryptography too.
+import { adviceFor, REJECT_REASONS } from '../trust/reasons.ts';
 import { formatBytes, formatMs } from './quantities.ts';
 
 /** Outcomes as the documentation writes them; Avro names have no hyphens. */
@@ -22,10 +24,17 @@ export const traceIdOf = (traceparent: string | null): string | null => tracepar
 
 /** Why the job did not simply run and exit; null when it did. */
 export function explain(result: JobResult): string | null {
-  if (result.kind === 'rejected')
-    return `rejected by the ${result.event.stage}: ${result.event.reason}: ${result.event.detail}`;
+  if (result.kind === 'rejected') return explainRejected(result.event);
   if (result.kind === 'cancelled') return `cancelled before it started: ${result.event.reason}`;
   return explainFinished(result.event);
+}
+
+/** The code, what was wrong, and what to do; the detail of some services says that already. */
+function explainRejected({ stage, reason, detail }: JobRejected): string {
+  const known = REJECT_REASONS.find((code) => code === reason);
+  const advice = known === undefined ? '' : adviceFor(known);
+  const what = detail.includes(advice) ? detail : `${detail}. ${advice}`;
+  return `rejected by the ${stage}: ${reason}: ${what}`;
 }
 
 function explainFinished(finished: JobFinished): string | null {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isJobId } from '../platform/topology.ts';
-import { parseTraceparent, randomTraceIds, toTraceparent, uuidV7 } from './ids.ts';
+import { uuidV7 } from './ids.ts';
 
 describe('UUIDv7', () => {
   it('is the example of RFC 9562', () => {
@@ -22,22 +22,4 @@ describe('UUIDv7', () => {
   it('does not repeat', () => {
     assert.equal(new Set(Array.from({ length: 1000 }, () => uuidV7(0))).size, 1000);
   });
-});
-
-describe('trace context', () => {
-  it('is read back as it was made', () => {
-    const ids = randomTraceIds();
-    assert.deepEqual(parseTraceparent(toTraceparent(ids)), ids);
-  });
-
-  const wrong = [
-    '',
-    'hello',
-    `00-${'0'.repeat(32)}-${'1'.repeat(16)}-01`,
-    `00-${'1'.repeat(32)}-${'0'.repeat(16)}-01`,
-    `01-${'1'.repeat(32)}-${'1'.repeat(16)}-01`,
-    `00-${'A'.repeat(32)}-${'1'.repeat(16)}-01`,
-  ];
-  for (const text of wrong)
-    it(`${JSON.stringify(text)} is none`, () => assert.equal(parseTraceparent(text), null));
 });

@@ -61,9 +61,10 @@ export async function* readRecords(
         }
       if (live === null) return;
       await live.wait(silenceMs);
-      const waiting = live.take().filter((entry) => !isBehind(position, entry));
+      const waiting = live.take();
       inDoubt = waiting.length === 0;
       for (const entry of waiting) {
+        if (isBehind(position, entry)) continue;
         inDoubt = position !== null && !isNext(position, entry, jobId);
         if (inDoubt) break;
         position = positionAfter(entry);

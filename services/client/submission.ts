@@ -5,10 +5,11 @@ import { OperationalError, UsageError } from '../platform/errors.ts';
 import type { Bus, Headers } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { headerNames, inlineBytes, isJobId, streams, subjects } from '../platform/topology.ts';
+import type { TraceParent } from '../platform/traceparent.ts';
+import { formatTraceparent, newTraceParent, parseTraceparent } from '../platform/traceparent.ts';
 import type { ContentInput, ContentSource } from './content.ts';
 import { nameOf, openContent } from './content.ts';
-import type { TraceIds } from './ids.ts';
-import { parseTraceparent, randomTraceIds, toTraceparent, uuidV7 } from './ids.ts';
+import { uuidV7 } from './ids.ts';
 import type { OnProgress } from './upload.ts';
 import { uploadContent } from './upload.ts';
 
@@ -65,12 +66,12 @@ export async function submitJob(bus: Bus, tenant: string, request: SubmitRequest
 }
 
 /** A trace that begins here has no span of its own yet: the verifier records `submit` under the ids that are chosen here. */
-function traceOf(given: string | undefined): { ids: TraceIds; headers: Headers } {
+function traceOf(given: string | undefined): { ids: TraceParent; headers: Headers } {
   if (given === undefined) {
-    const ids = randomTraceIds();
+    const ids = newTraceParent();
     return {
       ids,
-      headers: { [headerNames.traceparent]: toTraceparent(ids), [headerNames.delegatedSpan]: '1' },
+      headers: { [headerNames.traceparent]: formatTraceparent(ids), [headerNames.delegatedSpan]: '1' },
     };
   }
   const ids = parseTraceparent(given);
