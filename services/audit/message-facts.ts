@@ -1,10 +1,16 @@
 /** What the ledger takes from a message without trusting its body: subject, headers, place in the stream. Pure. */
 import { causeOf } from '../platform/events.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
-import { serviceNames } from '../platform/service.ts';
-import { parseTraceparent } from '../platform/telemetry.ts';
 import type { Cause } from '../platform/topology.ts';
-import { eventId, headerNames, jobOfAnySubject, noToken, parseJobSubject } from '../platform/topology.ts';
+import {
+  eventId,
+  headerNames,
+  jobOfAnySubject,
+  noToken,
+  parseJobSubject,
+  serviceNames,
+} from '../platform/topology.ts';
+import { parseTraceparent } from '../platform/traceparent.ts';
 
 /** Streams whose messages are events of the ledger. */
 export const ledgerStreams = ['SUBMISSIONS', 'JOBS'] as const;

@@ -1,7 +1,7 @@
 /** What the events of a job say about it, pure. Bodies come from strangers: one that does not decode says nothing. */
 import type { AuditRecord, EventName, Events } from '../platform/codec.ts';
 import { decodeAs } from '../platform/codec.ts';
-import { parseTraceparent } from '../platform/telemetry.ts';
+import { parseTraceparent } from '../platform/traceparent.ts';
 
 export type JobState =
   | 'submitted'

@@ -1,8 +1,9 @@
 /** `sandbus service <name>`: one service in this process. */
 import type { Command } from 'commander';
 import { UsageError } from '../platform/errors.ts';
-import type { ServiceName, StartService } from '../platform/service.ts';
-import { runService, serviceNames } from '../platform/service.ts';
+import type { StartService } from '../platform/service.ts';
+import type { ServiceName } from '../platform/topology.ts';
+import { serviceNames } from '../platform/topology.ts';
 
 const starts: Readonly<Record<ServiceName, () => Promise<{ start: StartService }>>> = {
   verifier: () => import('../verifier/main.ts'),
@@ -22,6 +23,7 @@ export function registerService(program: Command): void {
       const known = serviceNames.find((service) => service === name);
       if (known === undefined)
         throw new UsageError(`no service ${name}; there are ${serviceNames.join(', ')}`);
+      const { runService } = await import('../platform/service.ts');
       const { start } = await starts[known]();
       process.exitCode = await runService(known, start);
     });

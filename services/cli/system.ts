@@ -10,8 +10,8 @@ import type { NatsServer } from '../platform/nats-server.ts';
 import { startNatsServer } from '../platform/nats-server.ts';
 import type { Child, Exit } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
-import type { ServiceName } from '../platform/service.ts';
-import { serviceNames } from '../platform/service.ts';
+import type { ServiceName } from '../platform/topology.ts';
+import { serviceNames } from '../platform/topology.ts';
 
 export interface SystemOptions {
   /** Ledger, JetStream files, caches, logs; made when missing. */

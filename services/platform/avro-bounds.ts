@@ -48,7 +48,12 @@ function collectNames(schema: AvroSchema, names: Map<string, AvroComplex>): void
     return;
   }
   if (schema.name !== undefined) names.set(schema.name, schema);
-  const inner = [schema.type, schema.items, schema.values, ...(schema.fields ?? []).map((field) => field.type)];
+  const inner = [
+    schema.type,
+    schema.items,
+    schema.values,
+    ...(schema.fields ?? []).map((field) => field.type),
+  ];
   for (const part of inner) if (part !== undefined) collectNames(part, names);
 }
 

@@ -7,10 +7,8 @@ import type { Logger } from './log.ts';
 import { createLogger } from './log.ts';
 import { Bus } from './nats/bus.ts';
 import { Telemetry } from './telemetry.ts';
+import type { ServiceName } from './topology.ts';
 import { subjects } from './topology.ts';
-
-export type ServiceName = 'verifier' | 'router' | 'executor' | 'audit';
-export const serviceNames: readonly ServiceName[] = ['verifier', 'router', 'executor', 'audit'];
 
 /** What a service is given to work with. */
 export interface ServiceContext {

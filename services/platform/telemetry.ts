@@ -10,6 +10,8 @@ import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { IdGenerator, SpanExporter } from '@opentelemetry/sdk-trace';
 import { AlwaysOnSampler, BatchSpanProcessor, RandomIdGenerator } from '@opentelemetry/sdk-trace';
 import { messageOf } from './errors.ts';
+import type { TraceParent } from './traceparent.ts';
+import { formatTraceparent, parseTraceparent } from './traceparent.ts';
 
 export type { Attributes, Span } from '@opentelemetry/api';
 export { SpanKind } from '@opentelemetry/api';
@@ -22,31 +24,6 @@ export interface TelemetryOptions {
   readonly sink: SpanSink;
   /** OTEL_EXPORTER_OTLP_ENDPOINT, or null. */
   readonly otlpEndpoint: string | null;
-}
-
-export interface TraceParent {
-  readonly traceId: string;
-  readonly spanId: string;
-}
-
-const traceparentPattern = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/;
-
-/** Parses a W3C traceparent; null when it is none. */
-export function parseTraceparent(text: string | null | undefined): TraceParent | null {
-  const [, traceId, spanId] = traceparentPattern.exec(text ?? '') ?? [];
-  if (traceId === undefined || spanId === undefined || /^0+$/.test(traceId) || /^0+$/.test(spanId))
-    return null;
-  return { traceId, spanId };
-}
-
-/** Ids for a span that does not exist yet. */
-export function newTraceParent(): TraceParent {
-  const random = new RandomIdGenerator();
-  return { traceId: random.generateTraceId(), spanId: random.generateSpanId() };
-}
-
-export function formatTraceparent(parent: TraceParent): string {
-  return `00-${parent.traceId}-${parent.spanId}-01`;
 }
 
 /** Random ids, except that a span can be given those that its submitter has chosen for it. */

@@ -39,6 +39,9 @@ export const routes: readonly Route[] = runtimes.flatMap((runtime) =>
   deviceClasses.map((deviceClass) => ({ runtime, deviceClass })),
 );
 
+export const serviceNames = ['verifier', 'router', 'executor', 'audit'] as const;
+export type ServiceName = (typeof serviceNames)[number];
+
 const tenantPattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const jobIdPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const sha256Pattern = /^[0-9a-f]{64}$/;

@@ -9,16 +9,9 @@ import type { Delivery } from '../platform/nats/bus.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
 import type { ServiceContext } from '../platform/service.ts';
 import type { Span } from '../platform/telemetry.ts';
-import {
-  failSpan,
-  formatTraceparent,
-  messagingAttributes,
-  newTraceParent,
-  parseTraceparent,
-  SpanKind,
-  traceparentOf,
-} from '../platform/telemetry.ts';
+import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platform/telemetry.ts';
 import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
+import { formatTraceparent, newTraceParent, parseTraceparent } from '../platform/traceparent.ts';
 import type { WatchedFile } from '../platform/watched-file.ts';
 import type { EnvelopeMemory, Policy, TrustStore } from '../trust/index.ts';
 import type { VerifyDecision } from './decide.ts';
