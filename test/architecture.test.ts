@@ -53,8 +53,8 @@ describe('process.env is read in config files only', () => {
 });
 
 describe('trust is pure', () => {
-  for (const { file, imports } of sources.filter(
-    ({ file }) => /^services\/trust\/(?!attacks|.*\.test)/.test(file),
+  for (const { file, imports } of sources.filter(({ file }) =>
+    /^services\/trust\/(?!attacks|.*\.test)/.test(file),
   ))
     test(file, () => {
       for (const specifier of imports.filter((s) => !s.startsWith('.')))
