@@ -6,9 +6,14 @@ runs=${RUNS:-500} kills=${KILLS:-100}
 groups() { find /sys/fs/cgroup -maxdepth 6 -name "sandbus-job-*" 2>/dev/null; }
 own_groups() { groups | grep -c -F -f "$work/pids"; }
 mounts() { wc -l </proc/self/mountinfo; }
-files() { find /tmp /dev/shm /run -maxdepth 1 -newer "$work/start" 2>/dev/null | grep -v -F "$work" | grep -ci 'sandbus\|launcher'; }
+# What three jobs write into the usual places, looked at where nobody else writes.
+# shellcheck disable=SC2016 # the inner shell expands
+files() {
+    unshare -m sh -c 'for place in /tmp /run /var/tmp; do mount -t tmpfs none $place; done
+        for i in 1 2 3; do "$1" run --result /dev/null -- true; done
+        find /tmp /run /var/tmp -mindepth 1' _ "$launcher"
+}
 
-touch "$work/start"
 mounts_before=$(mounts)
 wrong=0
 : >"$work/pids"
@@ -20,7 +25,7 @@ done
 check "$runs runs are all well (wrong: $wrong)" [ "$wrong" = 0 ]
 check 'and leave no group' [ "$(own_groups)" = 0 ]
 check 'no mount' [ "$(mounts)" = "$mounts_before" ]
-check 'no file' [ "$(files)" = 0 ]
+check 'no file' [ -z "$(files)" ]
 
 : >"$work/pids"
 for ((i = 0; i < kills; i++)); do

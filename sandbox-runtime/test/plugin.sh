@@ -14,14 +14,14 @@ printf '#!/bin/sh\necho genuine\n#%s\n' "$(head -c 400000 /dev/zero | tr '\0' a)
 sed 's/genuine/swapped/; s/a$/b/' "$work/one" >"$work/two"
 one=$(sha "$work/one")
 cp "$work/one" "$work/changing"
-(while [ -e "$work/changing" ]; do cat "$work/two" >"$work/changing.new" && cat "$work/changing.new" >"$work/changing"; cat "$work/one" >"$work/changing"; done) 2>/dev/null &
+(until [ -e "$work/enough" ]; do cat "$work/two" >"$work/changing.new" && cat "$work/changing.new" >"$work/changing"; cat "$work/one" >"$work/changing"; done) 2>/dev/null &
 changer=$!
 honest=yes
 for _ in 1 2 3 4 5 6 7 8 9 10; do
     run_job --plugin "$work/changing" --plugin-name p --plugin-sha256 "$one" -- /plugin/p </dev/null
     case "$(member outcome) $(cat "$work/stdout")" in 'exited genuine' | 'setup-failed ') ;; *) honest="$(member outcome) $(cat "$work/stdout")" ;; esac
 done
-rm "$work/changing"
+touch "$work/enough"
 wait "$changer"
 check "a plugin that changes while it is copied: $honest" [ "$honest" = yes ]
 
