@@ -9,7 +9,7 @@
 here=$(cd "$(dirname "$0")" && pwd)
 build=${BUILD:-$here/../build}
 launcher=$build/launcher
-work=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
+work=$(mktemp -d)
 passed=0 failed=0
 trap 'rm -rf "$work"' EXIT
 
