@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the tests. One check serves all of them:
 #
 #   expect NAME MEMBER=PATTERN... -- OPTIONS -- PROGRAM ARGS

@@ -1,5 +1,6 @@
 #!/bin/bash
 # What a job sees: an identity, files, devices and processes of its own, and nothing of its launcher's.
+# shellcheck disable=SC2016 # what stands in single quotes is expanded inside the sandbox
 . "$(dirname "$0")/expect.sh"
 bad=$build/test/misbehave
 plugin=(--plugin "$bad" --plugin-name bad)

@@ -7,7 +7,7 @@ groups() { find /sys/fs/cgroup -maxdepth 6 -name "sandbus-job-*" 2>/dev/null; }
 own_groups() { groups | grep -c -F -f "$work/pids"; }
 mounts() { wc -l </proc/self/mountinfo; }
 # What three jobs write into the usual places, looked at where nobody else writes.
-# shellcheck disable=SC2016 # the inner shell expands
+# shellcheck disable=SC2016
 files() {
     unshare -m sh -c 'for place in /tmp /var/tmp /dev/shm; do mount -t tmpfs none $place; done
         for i in 1 2 3; do "$1" run --result /dev/null -- true; done
