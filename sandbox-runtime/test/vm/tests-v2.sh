@@ -75,6 +75,16 @@ read_only() {
     check 'nothing is left where nothing can be written' group_is_empty
 }
 
+# The group belongs to root, and the launcher does not.
+ordinary_user() {
+    from service '' '/usr/bin/setpriv --reuid 1000 --regid 1000 --clear-groups'
+    chmod 755 "$work"
+    touch "$work/result"
+    chmod 666 "$work/result"
+    expect 'an ordinary user without a delegated group' outcome=setup-failed exit=125 'error.mend=?*' -- -- true
+    check 'nothing is left of the ordinary user' group_is_empty
+}
+
 leaf
 two_at_once
 root_group
@@ -82,3 +92,4 @@ containers
 threaded
 controller_not_given
 read_only
+ordinary_user

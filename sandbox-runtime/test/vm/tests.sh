@@ -1,6 +1,6 @@
 #!/bin/bash
 # What depends on the layout of control groups, inside the virtual machine: tests.sh v2|v1|hybrid|mixed
-# shellcheck source-path=SCRIPTDIR source=../expect.sh
+# shellcheck source=../expect.sh
 . "$(dirname "$0")/../expect.sh"
 layout=$1
 version=${layout/mixed/hybrid} # as the launcher calls it
