@@ -31,8 +31,9 @@
 struct supervisor {
     struct loop loop;
     struct cgroup_host cgroups;
-    struct devices *devices; /* NULL: the host has no cgroup2 */
-    struct counts *counts;
+    struct devices *devices; /* from the first job on; NULL: the host has no cgroup2 */
+    struct counts *counts; /* from the first job on */
+    unsigned most_jobs;
 };
 
 /* Checks the host and opens what jobs need. */
@@ -117,11 +118,15 @@ void job_process_ready(struct watch *watch, uint32_t events);
 void job_report_ready(struct watch *watch, uint32_t events);
 void job_oom_ready(struct watch *watch, uint32_t events);
 
-/* Loads the BPF programs; sets up, writes down and ends what they do for a job (job_accounts.c). */
+/* Loads the BPF programs, and unloads them (job_accounts.c). */
 bool accounts_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault);
 void accounts_close(struct supervisor *supervisor);
+/* Steps of the set-up: the first before the child is made, the others beside it. */
+bool accounts_find_devices(struct job *job, struct fault *fault);
+bool accounts_ready(struct job *job, struct fault *fault);
 bool accounts_limit_devices(struct job *job, struct fault *fault);
 bool accounts_count(struct job *job, struct fault *fault);
+/* Writes down what they counted, and ends them for this job. */
 void accounts_take(struct job *job);
 
 /* Starts copying the regular files below /job/out in a process of its own (outputs.c). False with errno. */

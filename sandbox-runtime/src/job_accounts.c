@@ -1,7 +1,8 @@
 /*
- * What a job is held to and counted by through BPF: device nodes, system calls, executed programs. It begins before the job
- * has a process and is written down as soon as the last one is gone, so that nothing stays attached while a slow reader takes
- * the rest of the output.
+ * What a job is held to and counted by through BPF: device nodes, system calls, executed programs. It begins while the job's
+ * child sets itself up, since loading the programs takes about as long as that, and before the child gets its go. It is
+ * written down as soon as the last process is gone, so that nothing stays attached while a slow reader takes the rest of the
+ * output.
  */
 #include "job.h"
 
@@ -31,7 +32,7 @@ void accounts_close(struct supervisor *supervisor)
     supervisor->counts = NULL;
 }
 
-bool accounts_limit_devices(struct job *job, struct fault *fault)
+bool accounts_find_devices(struct job *job, struct fault *fault)
 {
     const struct spec_list *asked = &job->spec->devices;
     struct device_grant *grants = arena_allocate(&job->spec->arena, (asked->count + 1) * sizeof *grants);
@@ -42,11 +43,25 @@ bool accounts_limit_devices(struct job *job, struct fault *fault)
             return false;
     job->inside.grants = grants;
     job->inside.grant_count = asked->count;
-    if (job->supervisor->devices)
-        return devices_begin(job->supervisor->devices, &job->devices, cgroup_job_unified(&job->cgroup), grants,
-                             asked->count, fault);
-    int group = job->cgroup.groups[job->supervisor->cgroups.controller[CGROUP_DEVICES]].dir;
-    return devices_limit_v1(group, grants, asked->count, fault);
+    return true;
+}
+
+bool accounts_ready(struct job *job, struct fault *fault)
+{
+    struct supervisor *supervisor = job->supervisor;
+    bool loaded = supervisor->devices || supervisor->counts;
+    return loaded || accounts_open(supervisor, supervisor->most_jobs, fault);
+}
+
+bool accounts_limit_devices(struct job *job, struct fault *fault)
+{
+    struct supervisor *supervisor = job->supervisor;
+    const struct inside *inside = &job->inside;
+    if (supervisor->devices)
+        return devices_begin(supervisor->devices, &job->devices, cgroup_job_unified(&job->cgroup), inside->grants,
+                             inside->grant_count, fault);
+    int group = job->cgroup.groups[supervisor->cgroups.controller[CGROUP_DEVICES]].dir;
+    return devices_limit_v1(group, inside->grants, inside->grant_count, fault);
 }
 
 bool accounts_count(struct job *job, struct fault *fault)

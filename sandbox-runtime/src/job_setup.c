@@ -129,10 +129,13 @@ static bool watch_child(struct job *job, struct fault *fault)
 const struct setup_step setup_steps[] = {
     {"collect-dir", open_collect_dir},  {"cgroup-create", make_groups},
     {"memory-limit", limit_memory},     {"cpu-limit", limit_cpu},
-    {"process-limit", limit_processes}, {"devices", accounts_limit_devices},
-    {"counts", accounts_count},         {"user", choose_user},
-    {"stdio-pipes", make_pipes},        {"notify", prepare_notify},
-    {"namespaces", clone_child},        {"watch", watch_child},
+    {"process-limit", limit_processes}, {"devices", accounts_find_devices},
+    {"user", choose_user},              {"stdio-pipes", make_pipes},
+    {"notify", prepare_notify},         {"namespaces", clone_child},
+    {"watch", watch_child},
+    /* Beside the child, which sets itself up meanwhile and then waits for the go that follows this list. */
+    {"device-controller", accounts_ready}, {"device-rules", accounts_limit_devices},
+    {"counts", accounts_count},
 };
 
 const unsigned setup_step_count = sizeof setup_steps / sizeof setup_steps[0];
@@ -185,7 +188,7 @@ bool supervisor_check_outer_filter(struct fault *fault)
 
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
 {
-    *supervisor = (struct supervisor){.loop = {.epoll = -1}};
+    *supervisor = (struct supervisor){.loop = {.epoll = -1}, .most_jobs = most_jobs};
     if (!check_privileges(fault) || !supervisor_check_outer_filter(fault))
         return false;
     if (!cgroup_host_open(&supervisor->cgroups, fault)) {
@@ -193,10 +196,6 @@ bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct f
         return false;
     }
     cgroup_host_sweep(&supervisor->cgroups);
-    if (!accounts_open(supervisor, most_jobs, fault)) {
-        fault_name_step(fault, "device-controller");
-        return false;
-    }
     if (!loop_open(&supervisor->loop)) {
         fault_name_step(fault, "event-loop");
         return fault_set(fault, errno, "raise the limit of open files (ulimit -n)", "cannot make an epoll descriptor");
