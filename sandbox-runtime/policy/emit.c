@@ -72,7 +72,8 @@ static void emit_test(struct emitter *emitter, const struct rule_test *test, int
 {
     int holds = new_label(emitter);
     int found = test->inside ? holds : fails;
-    load(emitter, offsetof(struct seccomp_data, args) + 8 * test->argument); /* the low half comes first: little-endian */
+    /* The low half comes first: both architectures are little-endian. */
+    load(emitter, offsetof(struct seccomp_data, args) + 8 * test->argument);
     if (test->mask != UINT32_MAX)
         append(emitter, BPF_ALU | BPF_AND | BPF_K, test->mask, 0, 0);
     for (size_t i = 0; i < test->range_count; i++) {

@@ -37,8 +37,11 @@ struct answer {
 };
 
 static const struct answer answers[] = {
-    {"EPERM", -EPERM, "POLICY_DENIAL"},  {"EINVAL", -EINVAL, "POLICY_DENIAL"}, {"EAFNOSUPPORT", -EAFNOSUPPORT, "POLICY_DENIAL"},
-    {"ENOSYS", -ENOSYS, "POLICY_PROBE"}, {"0", 0, "POLICY_PROBE"},
+    {"EPERM", -EPERM, "POLICY_DENIAL"},
+    {"EINVAL", -EINVAL, "POLICY_DENIAL"},
+    {"EAFNOSUPPORT", -EAFNOSUPPORT, "POLICY_DENIAL"},
+    {"ENOSYS", -ENOSYS, "POLICY_PROBE"},
+    {"0", 0, "POLICY_PROBE"},
 };
 
 /* The one answer that the filter gives itself; nobody sees such a call. */
@@ -80,7 +83,8 @@ static void decide_numbers(const struct table *table)
         if (number < 0)
             continue;
         if (decided_by[number])
-            table_fail(table, row->line, "'%s' (%d) is decided already, as '%s'", row->name, number, decided_by[number]->name);
+            table_fail(table, row->line, "'%s' (%d) is decided already, as '%s'", row->name, number,
+                       decided_by[number]->name);
         decided_by[number] = row;
     }
 }
@@ -127,7 +131,8 @@ static void write_program(const struct program *program)
     sha256_update(&hash, program->code, program->length * sizeof program->code[0]);
     sha256_final_hex(&hash, hex);
     printf("const char policy_digest_hex[65] = \"%s\";\n\n", hex);
-    printf("const unsigned short policy_program_len = %zu;\nconst struct sock_filter policy_program[] = {\n", program->length);
+    printf("const unsigned short policy_program_len = %zu;\nconst struct sock_filter policy_program[] = {\n",
+           program->length);
     for (size_t i = 0; i < program->length; i++) {
         const struct sock_filter *at = &program->code[i];
         printf("    {0x%02x, %u, %u, 0x%08x},\n", at->code, at->jt, at->jf, at->k);
@@ -149,7 +154,8 @@ static void write_row(const struct table *table, const struct table_row *row)
     bool ruled = row->rule_text != NULL; /* a broken rule is a denial, whichever its answer is */
     printf("    {\"%s\", ", row->name);
     printf(ruled ? "\"%s\", " : "NULL, ", row->rule_text);
-    printf("\"%s\", %d, %d, %s},\n", answer->name, answer->value, number_of(table, row), ruled ? "POLICY_DENIAL" : answer->kind);
+    printf("\"%s\", %d, %d, %s},\n", answer->name, answer->value, number_of(table, row),
+           ruled ? "POLICY_DENIAL" : answer->kind);
 }
 
 /* Every call that can be notified has its row. Numbers that this architecture lacks need none. */
@@ -215,7 +221,8 @@ int main(int argument_count, char **arguments)
     static struct program program;
     build_program(&program);
     printf("/* Made by policy/generate from allow.tsv and refuse.tsv for %s. Do not edit. */\n", target->name);
-    printf("const unsigned policy_arch = 0x%08xu;\n#define GENERATED_COMPAT_ARCH 0x%08xu\n", target->native, target->compat);
+    printf("const unsigned policy_arch = 0x%08xu;\n#define GENERATED_COMPAT_ARCH 0x%08xu\n", target->native,
+           target->compat);
     write_missing_names();
     write_program(&program);
     write_allowed_names();

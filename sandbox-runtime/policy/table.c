@@ -67,12 +67,13 @@ static void read_rows(struct table *table, const char *path,
     fclose(file);
 }
 
-static void expect_columns(const struct table *table, const struct table_row *row, char *columns[COLUMNS], int from, int to,
-                           bool filled)
+static void expect_columns(const struct table *table, const struct table_row *row, char *columns[COLUMNS], int from,
+                           int to, bool filled)
 {
     for (int column = from; column < to; column++)
         if ((columns[column][0] != '\0') != filled)
-            table_fail(table, row->line, "'%s': column %d must %s", row->name, column + 1, filled ? "say something" : "be empty");
+            table_fail(table, row->line, "'%s': column %d must %s", row->name, column + 1,
+                       filled ? "say something" : "be empty");
 }
 
 /* Where the parser of a rule stands; `at` moves forward. */
@@ -97,8 +98,8 @@ static uint32_t take_number(struct cursor *cursor)
     errno = 0;
     unsigned long long value = strtoull(cursor->at, &end, 0);
     if (end == cursor->at || *cursor->at == '-' || errno || value > UINT32_MAX)
-        table_fail(cursor->table, cursor->row->line, "'%s': expected a number of at most 32 bits at '%s'", cursor->row->name,
-                   cursor->at);
+        table_fail(cursor->table, cursor->row->line, "'%s': expected a number of at most 32 bits at '%s'",
+                   cursor->row->name, cursor->at);
     cursor->at = end;
     return (uint32_t)value;
 }
@@ -116,7 +117,8 @@ static void take_test(struct cursor *cursor, struct rule_test *test)
         test->mask = take_number(cursor);
     test->inside = take_word(cursor, " in ");
     if (!test->inside && !take_word(cursor, " not-in "))
-        table_fail(cursor->table, cursor->row->line, "'%s': expected ' in ' or ' not-in ' at '%s'", cursor->row->name, cursor->at);
+        table_fail(cursor->table, cursor->row->line, "'%s': expected ' in ' or ' not-in ' at '%s'", cursor->row->name,
+                   cursor->at);
     do {
         if (test->range_count == RULE_RANGES)
             table_fail(cursor->table, cursor->row->line, "'%s': more than %d values", cursor->row->name, RULE_RANGES);
@@ -124,7 +126,8 @@ static void take_test(struct cursor *cursor, struct rule_test *test)
         range->low = take_number(cursor);
         range->high = take_word(cursor, "-") ? take_number(cursor) : range->low;
         if (range->high < range->low || (range->low & ~test->mask) || (range->high & ~test->mask))
-            table_fail(cursor->table, cursor->row->line, "'%s': an empty range, or a value outside the mask", cursor->row->name);
+            table_fail(cursor->table, cursor->row->line, "'%s': an empty range, or a value outside the mask",
+                       cursor->row->name);
     } while (take_word(cursor, ","));
 }
 
@@ -176,7 +179,8 @@ void table_read_allowed(struct table *table, const char *path)
 {
     read_rows(table, path, take_allowed);
     if (table->count != TABLE_ALLOWED)
-        table_fail(table, 0, "%zu names, but the policy has %d: when one comes in, another goes out", table->count, TABLE_ALLOWED);
+        table_fail(table, 0, "%zu names, but the policy has %d: when one comes in, another goes out", table->count,
+                   TABLE_ALLOWED);
 }
 
 void table_read_refused(struct table *table, const char *path)

@@ -81,7 +81,8 @@ static size_t resolve_labels(struct bpf_insn *resolved, const struct bpf_insn *c
     return length;
 }
 
-int bpf_program_load(enum bpf_prog_type type, const char *name, const char *license, const struct bpf_insn *code, size_t count)
+int bpf_program_load(enum bpf_prog_type type, const char *name, const char *license, const struct bpf_insn *code,
+                     size_t count)
 {
     struct bpf_insn resolved[MOST_INSTRUCTIONS];
     if (count > MOST_INSTRUCTIONS) {
@@ -118,10 +119,15 @@ int bpf_attach_raw_tracepoint(const char *tracepoint, int program)
 const char *bpf_unavailable(int error)
 {
     switch (error) {
-    case EACCES: return "this kernel's verifier refuses the program";
-    case EPERM: return "bpf() is not permitted: it needs CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN, outside a user namespace";
-    case ENOSYS: return "this kernel has no bpf()";
-    case EINVAL: return "this kernel does not know a feature of BPF that is needed here (EINVAL)";
-    default: return strerror(error);
+    case EACCES:
+        return "this kernel's verifier refuses the program";
+    case EPERM:
+        return "bpf() is not permitted: it needs CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN, outside a user namespace";
+    case ENOSYS:
+        return "this kernel has no bpf()";
+    case EINVAL:
+        return "this kernel does not know a feature of BPF that is needed here (EINVAL)";
+    default:
+        return strerror(error);
     }
 }

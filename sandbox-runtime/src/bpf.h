@@ -14,7 +14,8 @@ bool bpf_map_remove(int map, const void *key);
 
 /* Loads what bpf_code.h describes. `name` is what bpftool shows, at most 15 characters; `license` says which helpers may be
  * called. */
-int bpf_program_load(enum bpf_prog_type type, const char *name, const char *license, const struct bpf_insn *code, size_t count);
+int bpf_program_load(enum bpf_prog_type type, const char *name, const char *license, const struct bpf_insn *code,
+                     size_t count);
 
 /* Attaches beside what outer groups have: all programs must agree. The kernel detaches it when the group is removed. */
 bool bpf_attach_cgroup(int cgroup_dir, int program, enum bpf_attach_type type);

@@ -57,17 +57,27 @@ void btf_close(struct btf *btf)
 static size_t trailer_size(unsigned kind, size_t count)
 {
     switch (kind) {
-    case BTF_KIND_INT: return sizeof(uint32_t);
-    case BTF_KIND_ARRAY: return sizeof(struct btf_array);
+    case BTF_KIND_INT:
+        return sizeof(uint32_t);
+    case BTF_KIND_ARRAY:
+        return sizeof(struct btf_array);
     case BTF_KIND_STRUCT:
-    case BTF_KIND_UNION: return count * sizeof(struct btf_member);
-    case BTF_KIND_ENUM: return count * sizeof(struct btf_enum);
-    case BTF_KIND_ENUM64: return count * 12;
-    case BTF_KIND_FUNC_PROTO: return count * sizeof(struct btf_param);
-    case BTF_KIND_VAR: return sizeof(struct btf_var);
-    case BTF_KIND_DATASEC: return count * sizeof(struct btf_var_secinfo);
-    case BTF_KIND_DECL_TAG: return sizeof(struct btf_decl_tag);
-    default: return 0;
+    case BTF_KIND_UNION:
+        return count * sizeof(struct btf_member);
+    case BTF_KIND_ENUM:
+        return count * sizeof(struct btf_enum);
+    case BTF_KIND_ENUM64:
+        return count * 12;
+    case BTF_KIND_FUNC_PROTO:
+        return count * sizeof(struct btf_param);
+    case BTF_KIND_VAR:
+        return sizeof(struct btf_var);
+    case BTF_KIND_DATASEC:
+        return count * sizeof(struct btf_var_secinfo);
+    case BTF_KIND_DECL_TAG:
+        return sizeof(struct btf_decl_tag);
+    default:
+        return 0;
     }
 }
 
@@ -92,7 +102,8 @@ static bool find_sections(const struct btf *btf, struct sections *sections)
 static bool has_name(const struct sections *sections, uint32_t offset, const char *name)
 {
     size_t size = strlen(name) + 1;
-    return offset < sections->names_size && size <= sections->names_size - offset && !memcmp(sections->names + offset, name, size);
+    return offset < sections->names_size && size <= sections->names_size - offset &&
+           !memcmp(sections->names + offset, name, size);
 }
 
 static int offset_in(const struct sections *sections, const struct btf_type *structure, const char *member)

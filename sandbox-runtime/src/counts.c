@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct counts {
-    const char *reason; /* why nothing can be counted, or NULL */
+    const char *reason;  /* why nothing can be counted, or NULL */
     int jobs, slots_map; /* maps */
     int calls_program, executions_program;
     int calls_attachment, executions_attachment; /* -1 while no job runs */
@@ -22,7 +22,8 @@ struct counts {
     bool taken[];
 };
 
-static const char no_btf[] = "the kernel has no type information (/sys/kernel/btf/vmlinux), or struct linux_binprm is unknown";
+static const char no_btf[] = "the kernel has no type information (/sys/kernel/btf/vmlinux), or struct linux_binprm is "
+                             "unknown";
 
 static size_t slots_size(const struct counts *counts)
 {
@@ -35,8 +36,8 @@ static const char *make_maps(struct counts *counts)
     counts->jobs = bpf_map_create(BPF_MAP_TYPE_HASH, sizeof(uint64_t), sizeof(uint32_t), counts->most_jobs, 0);
     if (counts->jobs < 0)
         return bpf_unavailable(errno);
-    counts->slots_map =
-        bpf_map_create(BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(struct counts_slot), counts->most_jobs, BPF_F_MMAPABLE);
+    counts->slots_map = bpf_map_create(BPF_MAP_TYPE_ARRAY, sizeof(uint32_t), sizeof(struct counts_slot),
+                                       counts->most_jobs, BPF_F_MMAPABLE);
     if (counts->slots_map < 0)
         return bpf_unavailable(errno);
     void *slots = mmap(NULL, slots_size(counts), PROT_READ | PROT_WRITE, MAP_SHARED, counts->slots_map, 0);

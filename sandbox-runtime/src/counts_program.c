@@ -13,21 +13,21 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 
-#define SLOT(member) ((int)offsetof(struct counts_slot, member))
+#define SLOT(member)  ((int)offsetof(struct counts_slot, member))
 #define ENTRY(member) ((int)offsetof(struct counts_execution, member))
 
 enum { DONE, COUNT, KNOWN_NUMBER, STARTED };
 
 enum { GROUP = -8, INDEX = -12, POINTER = -8 }; /* on the stack */
 
-#define LOOK_UP(map, key)                                                           \
+#define LOOK_UP(map, key)                                                         \
     BPF_CODE_MAP(1, map), BPF_CODE_MOV_REG(2, 10), BPF_CODE_ALU(BPF_ADD, 2, key), \
         BPF_CODE_CALL(BPF_FUNC_map_lookup_elem), BPF_CODE_IF(BPF_JEQ, 0, 0, DONE)
 
-#define FIND_SLOT(jobs, slots)                                                                             \
-    BPF_CODE_CALL(BPF_FUNC_get_current_cgroup_id), BPF_CODE_STORE(BPF_DW, 10, GROUP, 0),                  \
-        LOOK_UP(jobs, GROUP), BPF_CODE_LOAD(BPF_W, 1, 0, 0), BPF_CODE_STORE(BPF_W, 10, INDEX, 1),       \
-        LOOK_UP(slots, INDEX), BPF_CODE_MOV_REG(7, 0)
+#define FIND_SLOT(jobs, slots)                                                                                 \
+    BPF_CODE_CALL(BPF_FUNC_get_current_cgroup_id), BPF_CODE_STORE(BPF_DW, 10, GROUP, 0), LOOK_UP(jobs, GROUP), \
+        BPF_CODE_LOAD(BPF_W, 1, 0, 0), BPF_CODE_STORE(BPF_W, 10, INDEX, 1), LOOK_UP(slots, INDEX),             \
+        BPF_CODE_MOV_REG(7, 0)
 
 /* slot.tallies[this CPU's stripe][number]++, unless it is init's call or the plugin has not started. The first process that
  * makes a call in the group is init. */
@@ -68,10 +68,10 @@ int counts_program_load_calls(int jobs, int slots)
 }
 
 /* entry.member = the string that binprm's member points to */
-#define COPY_STRING(member, binprm_offset)                                                                       \
-    BPF_CODE_MOV_REG(1, 10), BPF_CODE_ALU(BPF_ADD, 1, POINTER), BPF_CODE_MOV(2, 8), BPF_CODE_MOV_REG(3, 6),     \
-        BPF_CODE_ALU(BPF_ADD, 3, binprm_offset), BPF_CODE_CALL(BPF_FUNC_probe_read_kernel),                      \
-        BPF_CODE_MOV_REG(1, 8), BPF_CODE_ALU(BPF_ADD, 1, ENTRY(member)), BPF_CODE_MOV(2, COUNTS_PATH_SIZE),      \
+#define COPY_STRING(member, binprm_offset)                                                                          \
+    BPF_CODE_MOV_REG(1, 10), BPF_CODE_ALU(BPF_ADD, 1, POINTER), BPF_CODE_MOV(2, 8), BPF_CODE_MOV_REG(3, 6),         \
+        BPF_CODE_ALU(BPF_ADD, 3, binprm_offset), BPF_CODE_CALL(BPF_FUNC_probe_read_kernel), BPF_CODE_MOV_REG(1, 8), \
+        BPF_CODE_ALU(BPF_ADD, 1, ENTRY(member)), BPF_CODE_MOV(2, COUNTS_PATH_SIZE),                                 \
         BPF_CODE_LOAD(BPF_DW, 3, 10, POINTER), BPF_CODE_CALL(BPF_FUNC_probe_read_kernel_str)
 
 /* The first execution of a group is the plugin's: it starts the counting, and its own execve is counted here, since it entered

@@ -48,12 +48,15 @@ bool devices_resolve(struct device_grant *grant, const char *path, const char *l
 {
     struct stat status;
     if (!parse_access(letters, &grant->access))
-        return fault_set(fault, 0, "use some of r, w and m", "device %s: the access '%s' has other letters than rwm", path, letters);
+        return fault_set(fault, 0, "use some of r, w and m", "device %s: the access '%s' has other letters than rwm",
+                         path, letters);
     if (stat(path, &status) != 0)
-        return fault_set(fault, errno, "load the driver, or create the node (nvidia-modprobe, udev), or do not ask for it",
+        return fault_set(fault, errno,
+                         "load the driver, or create the node (nvidia-modprobe, udev), or do not ask for it",
                          "device %s cannot be looked at", path);
     if (!S_ISCHR(status.st_mode) && !S_ISBLK(status.st_mode))
-        return fault_set(fault, 0, "name a device node; files and directories go with --ro-bind", "%s is not a device node", path);
+        return fault_set(fault, 0, "name a device node; files and directories go with --ro-bind",
+                         "%s is not a device node", path);
     grant->path = path;
     grant->type = S_ISCHR(status.st_mode) ? 'c' : 'b';
     grant->major = major(status.st_rdev);
@@ -69,7 +72,8 @@ struct devices *devices_load(struct fault *fault)
         return NULL;
     }
     *devices = (struct devices){.program = -1};
-    devices->rules = bpf_map_create(BPF_MAP_TYPE_HASH, sizeof(struct device_key), sizeof(struct device_rule), RULES, BPF_F_NO_PREALLOC);
+    devices->rules = bpf_map_create(BPF_MAP_TYPE_HASH, sizeof(struct device_key), sizeof(struct device_rule), RULES,
+                                    BPF_F_NO_PREALLOC);
     if (devices->rules >= 0)
         devices->program = devices_program_load(devices->rules);
     if (devices->program >= 0)
@@ -188,8 +192,8 @@ static void write_access(struct json_writer *json, const char *name, const struc
 }
 
 /* `always`: also where it was not used. */
-static void write_rule(const struct devices *devices, const struct devices_job *job, const struct device_grant *grant, bool always,
-                       struct json_writer *json)
+static void write_rule(const struct devices *devices, const struct devices_job *job, const struct device_grant *grant,
+                       bool always, struct json_writer *json)
 {
     struct device_key key = key_of(job, grant);
     struct device_rule rule;
@@ -252,8 +256,8 @@ static bool allow_v1(int devices_dir, const struct device_grant *grant)
     char minor_text[16] = "*", line[64];
     if (grant->minor != DEVICE_ANY_MINOR)
         snprintf(minor_text, sizeof minor_text, "%u", grant->minor);
-    snprintf(line, sizeof line, "%c %u:%s %s%sm", grant->type, grant->major, minor_text, grant->access & DEVICE_READ ? "r" : "",
-             grant->access & DEVICE_WRITE ? "w" : "");
+    snprintf(line, sizeof line, "%c %u:%s %s%sm", grant->type, grant->major, minor_text,
+             grant->access & DEVICE_READ ? "r" : "", grant->access & DEVICE_WRITE ? "w" : "");
     return descriptor_write_text(devices_dir, "devices.allow", line);
 }
 
@@ -268,6 +272,8 @@ bool devices_limit_v1(int devices_dir, const struct device_grant *grants, size_t
         limited = allow_v1(devices_dir, &grants[i]);
     if (limited)
         return true;
-    return fault_set(fault, errno, "give the launcher's own devices group what its jobs need: a group cannot allow more than its parent",
+    return fault_set(fault, errno,
+                     "give the launcher's own devices group what its jobs need: a group cannot allow more than its "
+                     "parent",
                      "the devices controller did not take the job's rules");
 }

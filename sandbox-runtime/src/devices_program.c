@@ -15,12 +15,12 @@
 
 #include <stddef.h>
 
-#define KEY(member) ((int)offsetof(struct device_key, member) - (int)sizeof(struct device_key))
-#define RULE(member) ((int)offsetof(struct device_rule, member))
+#define KEY(member)    ((int)offsetof(struct device_key, member) - (int)sizeof(struct device_key))
+#define RULE(member)   ((int)offsetof(struct device_rule, member))
 #define WANTED(member) ((int)offsetof(struct bpf_cgroup_dev_ctx, member))
 
 /* r0 = the rule of the key on the stack, or 0 */
-#define LOOK_UP(map)                                                                       \
+#define LOOK_UP(map)                                                                     \
     BPF_CODE_MAP(1, map), BPF_CODE_MOV_REG(2, 10), BPF_CODE_ALU(BPF_ADD, 2, KEY(group)), \
         BPF_CODE_CALL(BPF_FUNC_map_lookup_elem)
 
@@ -83,5 +83,6 @@ int devices_program_load(int rules_map)
         BPF_CODE_MOV(0, 1),
         BPF_CODE_EXIT,
     };
-    return bpf_program_load(BPF_PROG_TYPE_CGROUP_DEVICE, "sandbus_devices", "Apache-2.0", code, sizeof code / sizeof *code);
+    return bpf_program_load(BPF_PROG_TYPE_CGROUP_DEVICE, "sandbus_devices", "Apache-2.0", code,
+                            sizeof code / sizeof *code);
 }

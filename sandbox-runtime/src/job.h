@@ -32,7 +32,7 @@ struct supervisor {
     struct loop loop;
     struct cgroup_host cgroups;
     struct devices *devices; /* from the first job on; NULL: the host has no cgroup2 */
-    struct counts *counts; /* from the first job on */
+    struct counts *counts;   /* from the first job on */
     unsigned most_jobs;
 };
 

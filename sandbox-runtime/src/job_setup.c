@@ -127,14 +127,20 @@ static bool watch_child(struct job *job, struct fault *fault)
 }
 
 const struct setup_step setup_steps[] = {
-    {"collect-dir", open_collect_dir},  {"cgroup-create", make_groups},
-    {"memory-limit", limit_memory},     {"cpu-limit", limit_cpu},
-    {"process-limit", limit_processes}, {"devices", accounts_find_devices},
-    {"user", choose_user},              {"stdio-pipes", make_pipes},
-    {"notify", prepare_notify},         {"namespaces", clone_child},
+    {"collect-dir", open_collect_dir},
+    {"cgroup-create", make_groups},
+    {"memory-limit", limit_memory},
+    {"cpu-limit", limit_cpu},
+    {"process-limit", limit_processes},
+    {"devices", accounts_find_devices},
+    {"user", choose_user},
+    {"stdio-pipes", make_pipes},
+    {"notify", prepare_notify},
+    {"namespaces", clone_child},
     {"watch", watch_child},
     /* Beside the child, which sets itself up meanwhile and then waits for the go that follows this list. */
-    {"device-controller", accounts_ready}, {"device-rules", accounts_limit_devices},
+    {"device-controller", accounts_ready},
+    {"device-rules", accounts_limit_devices},
     {"counts", accounts_count},
 };
 

@@ -56,7 +56,8 @@ struct notify *notify_new(bool end_at_denial)
     if (!notify)
         return NULL;
     notify->end_at_denial = end_at_denial;
-    notify->request_size = sizes.seccomp_notif > sizeof *notify->request ? sizes.seccomp_notif : sizeof *notify->request;
+    notify->request_size =
+        sizes.seccomp_notif > sizeof *notify->request ? sizes.seccomp_notif : sizeof *notify->request;
     notify->response_size =
         sizes.seccomp_notif_resp > sizeof *notify->response ? sizes.seccomp_notif_resp : sizeof *notify->response;
     notify->request = calloc(1, notify->request_size);
@@ -133,8 +134,9 @@ static void answer_call(struct notify *notify, int listener_fd, int answer)
 static enum notify_verdict serve_one(struct notify *notify, int listener_fd)
 {
     memset(notify->request, 0, notify->request_size);
-    if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, notify->request) != 0)
-        return errno == EINTR || errno == ENOENT ? NOTIFY_OK : NOTIFY_CLOSED; /* ENOENT: the caller was killed meanwhile */
+    if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, notify->request) !=
+        0) /* ENOENT: the caller was killed meanwhile */
+        return errno == EINTR || errno == ENOENT ? NOTIFY_OK : NOTIFY_CLOSED;
     size_t row_number = policy_row_of(notify->request->data.arch, notify->request->data.nr);
     const struct policy_row *row = policy_row(row_number);
     record_call(notify, row_number, listener_fd);
@@ -210,8 +212,8 @@ void notify_each_refused(const struct notify *notify,
 }
 
 /* `record` is NULL for the calls that no sample holds: nothing but their count is known. */
-static void write_row(struct json_writer *json, const char *name, int number, const struct policy_row *row, uint64_t count,
-                      const struct record *record)
+static void write_row(struct json_writer *json, const char *name, int number, const struct policy_row *row,
+                      uint64_t count, const struct record *record)
 {
     json_begin_object(json);
     json_key(json, "syscall");

@@ -168,15 +168,17 @@ static void test_counts(struct counts *counts, const char *self, int dir)
 
     json_init(&json, 1 << 20);
     counts_write_executions(counts, &job, (uint64_t)begin, &json);
-    snprintf(text, sizeof text, "{\"available\":true,\"dropped\":%d,\"entries\":[{\"path\":\"%s\",\"interpreter\":null,\"atMs\":", EXECUTIONS - 256,
-             self);
+    snprintf(text, sizeof text,
+             "{\"available\":true,\"dropped\":%d,\"entries\":[{\"path\":\"%s\",\"interpreter\":null,\"atMs\":",
+             EXECUTIONS - 256, self);
     expect(&json, text);
     json_free(&json);
     counts_end(counts, &job);
     double ended = now_us();
     counts_rest(counts);
     double detached = now_us();
-    printf(", unattached %.0f ns; attaching takes %.0f us, detaching %.0f us\n", call_cost(), attached - begin, detached - ended);
+    printf(", unattached %.0f ns; attaching takes %.0f us, detaching %.0f us\n", call_cost(), attached - begin,
+           detached - ended);
 }
 
 int main(int argument_count, char **arguments)

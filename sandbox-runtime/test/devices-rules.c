@@ -117,7 +117,8 @@ static void test_faults(void)
 {
     struct fault fault = {0};
     struct device_grant grant;
-    CHECK(!devices_resolve(&grant, node("missing"), NULL, &fault) && fault.error == ENOENT && strstr(fault.message, "missing"));
+    CHECK(!devices_resolve(&grant, node("missing"), NULL, &fault) && fault.error == ENOENT &&
+          strstr(fault.message, "missing"));
     CHECK(!devices_resolve(&grant, folder, NULL, &fault) && strstr(fault.message, "not a device node"));
     CHECK(!devices_resolve(&grant, "/dev/null", "rx", &fault) && strstr(fault.message, "'rx'"));
     CHECK(devices_resolve(&grant, "/dev/null", "wm", &fault) && grant.access == (DEVICE_WRITE | DEVICE_MKNOD));

@@ -164,11 +164,13 @@ static void test_answers_and_record(void)
     expect_text(&json, row);
     snprintf(row, sizeof row, "\"program\":\"%s\"}", self);
     expect_text(&json, row);
-    expect_text(&json, "\"syscall\":\"prctl\",\"number\":157,\"rule\":\"only listed prctl options\",\"answer\":\"EINVAL\",\"count\":2");
+    expect_text(&json, "\"syscall\":\"prctl\",\"number\":157,\"rule\":\"only listed prctl "
+                       "options\",\"answer\":\"EINVAL\",\"count\":2");
     expect_text(&json, "\"syscall\":\"syscall_-1\",\"number\":-1,\"rule\":null,\"answer\":\"ENOSYS\",\"count\":1");
     expect_text(&json, "\"syscall\":\"syscall_600\",\"number\":600,\"rule\":null,\"answer\":\"ENOSYS\",\"count\":2");
     expect_text(&json, "\"syscall\":\"syscall_614\"");
-    expect_text(&json, "\"syscall\":\"unknown\",\"number\":-1,\"rule\":null,\"answer\":\"ENOSYS\",\"count\":25,\"args\":[],\"program\":null}");
+    expect_text(&json, "\"syscall\":\"unknown\",\"number\":-1,\"rule\":null,\"answer\":\"ENOSYS\",\"count\":25,"
+                       "\"args\":[],\"program\":null}");
     CHECK(!memmem(json.bytes, json.length, "syscall_615", 11));
     json_free(&json);
     notify_free(notify);
@@ -195,7 +197,8 @@ static int act_int80(void)
 }
 
 /* What ends a job is recorded, is not answered, and is not confused with what came before. */
-static void test_verdict(bool end_at_denial, int (*act)(void), enum notify_verdict verdict, uint64_t denials, const char *text)
+static void test_verdict(bool end_at_denial, int (*act)(void), enum notify_verdict verdict, uint64_t denials,
+                         const char *text)
 {
     struct notify *notify = notify_new(end_at_denial);
     struct child child = start_child(act);
@@ -257,8 +260,10 @@ int main(void)
     test_verdict(true, act_probe_then_denial, NOTIFY_KILL_DENIAL, 1, "\"syscall\":\"ptrace\"");
     test_verdict(false, act_probe_then_denial, NOTIFY_CLOSED, 1, "\"syscall\":\"io_uring_setup\"");
 #ifdef __x86_64__
-    test_verdict(false, act_x32, NOTIFY_KILL_ABI, 1, "{\"syscall\":\"getpid\",\"number\":1073741863,\"rule\":\"no x32 calls\"");
-    test_verdict(false, act_int80, NOTIFY_KILL_ABI, 1, "{\"syscall\":\"getpid\",\"number\":20,\"rule\":\"no calls of another arch");
+    test_verdict(false, act_x32, NOTIFY_KILL_ABI, 1,
+                 "{\"syscall\":\"getpid\",\"number\":1073741863,\"rule\":\"no x32 calls\"");
+    test_verdict(false, act_int80, NOTIFY_KILL_ABI, 1,
+                 "{\"syscall\":\"getpid\",\"number\":20,\"rule\":\"no calls of another arch");
 #endif
     test_flood_takes_no_memory_and_leaves_the_loop_its_turns();
     printf(failures ? "notify-answers: %d failures\n" : "notify-answers: ok\n", failures);

@@ -14,9 +14,10 @@ struct rule_case {
     int allowed;
 };
 
-#define NEWNS 0x20000u
+#define NEWNS                             0x20000u
 #define PAIR(number, argument, good, bad) {number, argument, good, 1}, {number, argument, bad, 0}
 
+/* clang-format off */
 static const struct rule_case rule_cases[] = {
     {SYS_clone, 0, 17, 1}, {SYS_clone, 0, 0x3d0f00, 1}, {SYS_clone, 0, 0x80, 1}, {SYS_clone, 0, NEWNS, 0},
     {SYS_clone, 0, 0x02000000, 0}, {SYS_clone, 0, 0x04000000, 0}, {SYS_clone, 0, 0x08000000, 0}, {SYS_clone, 0, 0x10000000 | 17, 0},
@@ -48,6 +49,7 @@ static const struct rule_case rule_cases[] = {
     {SYS_mknod, 1, 0060600, 0}, {SYS_mknod, 1, 0x20000 | 0060600, 0},
 #endif
 };
+/* clang-format on */
 
 /* The kernel reads these arguments as int, so the upper half must change nothing. */
 static const uint32_t upper_halves[] = {0, 1, 0x80000000, 0xffffffff};

@@ -35,8 +35,9 @@ static double cost(long number, long a, long b)
 
 static void print_costs(const char *when)
 {
-    printf("policy-cost: %s: getppid %.0f ns, ioctl %.0f ns, fcntl %.0f ns, prctl %.0f ns\n", when, cost(SYS_getppid, 0, 0),
-           cost(SYS_ioctl, -1, FIONREAD), cost(SYS_fcntl, 0, F_GETFD), cost(SYS_prctl, PR_GET_DUMPABLE, 0));
+    printf("policy-cost: %s: getppid %.0f ns, ioctl %.0f ns, fcntl %.0f ns, prctl %.0f ns\n", when,
+           cost(SYS_getppid, 0, 0), cost(SYS_ioctl, -1, FIONREAD), cost(SYS_fcntl, 0, F_GETFD),
+           cost(SYS_prctl, PR_GET_DUMPABLE, 0));
 }
 
 int main(void)

@@ -34,13 +34,26 @@ static uint32_t run_filter(const struct seccomp_data *data)
     for (unsigned at = 0; at < policy_program_len; at++) {
         const struct sock_filter *i = &policy_program[at];
         switch (i->code) {
-        case BPF_LD | BPF_W | BPF_ABS: memcpy(&a, (const char *)data + i->k, sizeof a); break;
-        case BPF_ALU | BPF_AND | BPF_K: a &= i->k; break;
-        case BPF_JMP | BPF_JEQ | BPF_K: at += a == i->k ? i->jt : i->jf; break;
-        case BPF_JMP | BPF_JGE | BPF_K: at += a >= i->k ? i->jt : i->jf; break;
-        case BPF_JMP | BPF_JGT | BPF_K: at += a > i->k ? i->jt : i->jf; break;
-        case BPF_RET | BPF_K: return i->k;
-        default: printf("not ok: instruction %u has code 0x%x\n", at, i->code); exit(1);
+        case BPF_LD | BPF_W | BPF_ABS:
+            memcpy(&a, (const char *)data + i->k, sizeof a);
+            break;
+        case BPF_ALU | BPF_AND | BPF_K:
+            a &= i->k;
+            break;
+        case BPF_JMP | BPF_JEQ | BPF_K:
+            at += a == i->k ? i->jt : i->jf;
+            break;
+        case BPF_JMP | BPF_JGE | BPF_K:
+            at += a >= i->k ? i->jt : i->jf;
+            break;
+        case BPF_JMP | BPF_JGT | BPF_K:
+            at += a > i->k ? i->jt : i->jf;
+            break;
+        case BPF_RET | BPF_K:
+            return i->k;
+        default:
+            printf("not ok: instruction %u has code 0x%x\n", at, i->code);
+            exit(1);
         }
     }
     printf("not ok: the program runs past its end\n");
@@ -67,7 +80,8 @@ static void test_argument_rules(void)
             uint64_t args[6] = {0};
             args[at->argument] = (uint64_t)upper_halves[j] << 32 | at->value;
             uint32_t want = at->allowed ? ALLOW : NOTIFY;
-            check(decide(policy_arch, at->number, args) == want, policy_syscall_name((int)at->number), (long)args[at->argument]);
+            check(decide(policy_arch, at->number, args) == want, policy_syscall_name((int)at->number),
+                  (long)args[at->argument]);
         }
 }
 
@@ -76,7 +90,8 @@ static void test_netlink_is_route_only(void)
     for (uint64_t upper = 0; upper <= 1; upper++) {
         check(decide_native(SYS_socket, upper << 32 | 16, 3, upper << 32 | 0) == ALLOW, "route netlink", (long)upper);
         for (uint64_t protocol = 1; protocol < 32; protocol++)
-            check(decide_native(SYS_socket, upper << 32 | 16, 3, upper << 32 | protocol) == NOTIFY, "netlink", (long)protocol);
+            check(decide_native(SYS_socket, upper << 32 | 16, 3, upper << 32 | protocol) == NOTIFY, "netlink",
+                  (long)protocol);
         check(decide_native(SYS_socket, 2, 1, upper << 32 | 6) == ALLOW, "a protocol matters to netlink only", 6);
     }
 }
@@ -103,7 +118,8 @@ static void test_allowed_names_are_exactly_those_listed(void)
         listed += (size_t)is_listed;
         allowed += action == ALLOW;
         check((action == ALLOW) == is_listed, "allowed and listed must agree", number);
-        check(action == ALLOW || action == NOTIFY || (action == STATIC_ENOSYS && number == SYS_clone3), "action", number);
+        check(action == ALLOW || action == NOTIFY || (action == STATIC_ENOSYS && number == SYS_clone3), "action",
+              number);
     }
     check(policy_allowed_count() == 215, "there are 215 names", (long)policy_allowed_count());
 #ifdef __x86_64__
@@ -126,9 +142,11 @@ static void test_other_abis_are_notified(void)
         }
     for (long number = 0; number < 600; number++) {
         check(decide_native(0x40000000 | number, 0, 0, 0) == NOTIFY, "x32", number);
-        check(policy_row(policy_row_of(policy_arch, (int)(0x40000000 | number)))->kind == POLICY_ABI, "x32 row", number);
+        check(policy_row(policy_row_of(policy_arch, (int)(0x40000000 | number)))->kind == POLICY_ABI, "x32 row",
+              number);
     }
-    check(decide_native(-1, 0, 0, 0) == NOTIFY && policy_row_of(policy_arch, -1) == policy_unknown_row(), "number -1", -1);
+    check(decide_native(-1, 0, 0, 0) == NOTIFY && policy_row_of(policy_arch, -1) == policy_unknown_row(), "number -1",
+          -1);
 }
 
 static void test_each_refusal_has_its_row(void)
@@ -138,14 +156,26 @@ static void test_each_refusal_has_its_row(void)
             continue;
         const struct policy_row *row = policy_row(policy_row_of(policy_arch, number));
         const char *name = policy_syscall_name(number);
-        check(name ? row->number == number && !strcmp(row->syscall, name) : row->number == -1, "row of a number", number);
-        check(row->kind == POLICY_DENIAL || row->answer == -ENOSYS || row->answer == 0, "probes are ENOSYS or 0", number);
+        check(name ? row->number == number && !strcmp(row->syscall, name) : row->number == -1, "row of a number",
+              number);
+        check(row->kind == POLICY_DENIAL || row->answer == -ENOSYS || row->answer == 0, "probes are ENOSYS or 0",
+              number);
     }
-    static const struct { int number, answer, kind; } samples[] = {
-        {SYS_ptrace, -EPERM, POLICY_DENIAL}, {SYS_clone, -EPERM, POLICY_DENIAL}, {SYS_prctl, -EINVAL, POLICY_DENIAL},
-        {SYS_socket, -EAFNOSUPPORT, POLICY_DENIAL}, {SYS_socketpair, -EAFNOSUPPORT, POLICY_DENIAL}, {SYS_sync, 0, POLICY_PROBE},
-        {SYS_io_uring_setup, -ENOSYS, POLICY_PROBE}, {452, -ENOSYS, POLICY_PROBE}, {599, -ENOSYS, POLICY_PROBE},
-        {SYS_seccomp, -EPERM, POLICY_DENIAL}, {SYS_unshare, -EPERM, POLICY_DENIAL}, {SYS_shmget, -ENOSYS, POLICY_PROBE},
+    static const struct {
+        int number, answer, kind;
+    } samples[] = {
+        {SYS_ptrace, -EPERM, POLICY_DENIAL},
+        {SYS_clone, -EPERM, POLICY_DENIAL},
+        {SYS_prctl, -EINVAL, POLICY_DENIAL},
+        {SYS_socket, -EAFNOSUPPORT, POLICY_DENIAL},
+        {SYS_socketpair, -EAFNOSUPPORT, POLICY_DENIAL},
+        {SYS_sync, 0, POLICY_PROBE},
+        {SYS_io_uring_setup, -ENOSYS, POLICY_PROBE},
+        {452, -ENOSYS, POLICY_PROBE},
+        {599, -ENOSYS, POLICY_PROBE},
+        {SYS_seccomp, -EPERM, POLICY_DENIAL},
+        {SYS_unshare, -EPERM, POLICY_DENIAL},
+        {SYS_shmget, -ENOSYS, POLICY_PROBE},
     };
     for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
         const struct policy_row *row = policy_row(policy_row_of(policy_arch, samples[i].number));
