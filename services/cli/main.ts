@@ -1,89 +1,9 @@
-/** The `sandbus` command: finds the group that a command belongs to, loads that group alone, and runs it. */
-import { Command, CommanderError } from 'commander';
+/** The `sandbus` command: runs what its arguments say, and makes an exit code of whatever comes of it. */
+import { CommanderError } from 'commander';
 import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
 import { exitCode } from './exit-codes.ts';
 import { say } from './output.ts';
-import { version } from './version.ts';
-
-interface Group {
-  readonly commands: readonly string[];
-  readonly heading: string;
-  readonly register: (program: Command) => Promise<void>;
-}
-
-/** In the order of the help. */
-const groups: readonly Group[] = [
-  {
-    commands: ['up', 'topology'],
-    heading: 'Running it:',
-    register: async (program) => (await import('./up.ts')).registerUp(program),
-  },
-  {
-    commands: ['service'],
-    heading: 'Running it:',
-    register: async (program) => (await import('./service.ts')).registerService(program),
-  },
-  {
-    commands: ['demo'],
-    heading: 'Running it:',
-    register: async (program) => (await import('./demo.ts')).registerDemo(program),
-  },
-  {
-    commands: ['doctor'],
-    heading: 'Running it:',
-    register: async (program) => (await import('./doctor.ts')).registerDoctor(program),
-  },
-  {
-    commands: ['keygen', 'sign', 'verify'],
-    heading: 'Signing:',
-    register: async (program) => (await import('./keys.ts')).registerKeys(program),
-  },
-  {
-    commands: ['trust'],
-    heading: 'Signing:',
-    register: async (program) => (await import('./trust.ts')).registerTrust(program),
-  },
-  {
-    commands: ['run'],
-    heading: 'Jobs:',
-    register: async (program) => (await import('./run.ts')).registerRun(program),
-  },
-  {
-    commands: ['submit', 'wait', 'logs', 'cancel', 'ps', 'show'],
-    heading: 'Jobs:',
-    register: async (program) => (await import('./jobs.ts')).registerJobs(program),
-  },
-  {
-    commands: ['audit'],
-    heading: 'Jobs:',
-    register: async (program) => (await import('./audit.ts')).registerAudit(program),
-  },
-  {
-    commands: ['environment'],
-    heading: 'Help:',
-    register: async (program) => (await import('./environment.ts')).registerEnvironment(program),
-  },
-];
-
-async function buildProgram(words: readonly string[]): Promise<Command> {
-  const program = new Command('sandbus')
-    .description(
-      'Runs signed programs in any language in one identical sandbox, driven by events on NATS JetStream.',
-    )
-    .version(version)
-    .enablePositionalOptions()
-    .helpCommand('help [command]', 'help for a command; `help environment` lists the variables')
-    .exitOverride()
-    .configureOutput({ outputError: (text) => say(text.trimEnd().replace(/^error:/, 'sandbus:')) })
-    .addHelpText('after', '\nEach command has --help with an example, and --json for machines.');
-  const wanted = words[0] === 'help' ? words[1] : words[0];
-  const known = groups.filter(({ commands }) => wanted !== undefined && commands.includes(wanted));
-  for (const { heading, register } of known.length > 0 ? known : groups) {
-    program.commandsGroup(heading);
-    await register(program);
-  }
-  return program;
-}
+import { buildProgram } from './program.ts';
 
 async function main(words: readonly string[]): Promise<void> {
   try {

@@ -5,7 +5,7 @@ import { loadCliConfig } from './config.ts';
 
 export async function withClient<T>(work: (client: SandbusClient) => Promise<T>): Promise<T> {
   const { natsUrl: url, credentials, tenant } = loadCliConfig();
-  const client = await connect({ url, credentials, tenant });
+  const client = await connect({ url, credentials, tenant, timeoutMs: 2000 });
   try {
     return await work(client);
   } finally {

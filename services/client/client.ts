@@ -51,6 +51,7 @@ export class SandbusClient {
   readonly #bus: Bus;
   readonly #reader: AuditReader;
   readonly #requestedBy: string;
+  readonly #closing = new AbortController();
 
   constructor(bus: Bus, tenant: string, requestedBy: string) {
     this.tenant = tenant;
@@ -70,7 +71,11 @@ export class SandbusClient {
   /** The ledger's records, in order, each once; then those that are still to come, unless `follow` is false. */
   records(options: RecordsOptions = {}): AsyncGenerator<Entry, void> {
     if (options.jobId !== undefined) checkJobId(options.jobId);
-    return readRecords(this.#bus, this.#reader, this.tenant, options);
+    const signals = [this.#closing.signal, ...(options.signal === undefined ? [] : [options.signal])];
+    return readRecords(this.#bus, this.#reader, this.tenant, {
+      ...options,
+      signal: AbortSignal.any(signals),
+    });
   }
 
   /** Waits until the job has ended. Throws ABORTED, and the reason when its submission could not be read. */
@@ -157,7 +162,9 @@ export class SandbusClient {
     return this.#bus.serverVersion;
   }
 
+  /** Ends whatever still reads, and the connection. */
   close(): Promise<void> {
+    this.#closing.abort();
     return this.#bus.close();
   }
 }

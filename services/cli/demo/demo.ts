@@ -1,6 +1,7 @@
 /** The demo from beginning to end. Whatever it starts, it stops, on Ctrl-C too. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { BuiltPlugin } from '../../../test/plugins/build.ts';
 import { buildPlugins } from '../../../test/plugins/build.ts';
 import type { JobResult, SandbusClient, SpanRecord } from '../../client/index.ts';
 import { connect, faultOf, resultOf } from '../../client/index.ts';
@@ -10,7 +11,6 @@ import { exitCode } from '../exit-codes.ts';
 import { print, printJson, say } from '../output.ts';
 import { formatMs } from '../quantities.ts';
 import { signPlugin } from '../signing.ts';
-import type { System } from '../system.ts';
 import { startAll } from '../system.ts';
 import { renderSpanTree } from '../trace-tree.ts';
 import type { DemoCase } from './cases.ts';
@@ -29,60 +29,62 @@ const builtPlugins = join(installation.root, '.sandbus/plugins');
 const jobsDeadlineMs = 60_000;
 
 export async function runDemo(options: DemoOptions): Promise<number> {
-  const interrupted = onInterrupt();
+  const interruption = watchInterruption();
   const beganMs = performance.now();
   const building = buildPlugins(builtPlugins);
   const workplace = await makeWorkplace();
   say(`state, ledger and logs: ${workplace.folder}${options.keep ? '' : ' (removed at the end)'}`);
+  say('building plugins and starting NATS and the services');
   const starting = startAll({ stateDir: workplace.stateDir, port: 0, logs: 'files' });
-  starting.catch(() => undefined);
-  building.catch(() => undefined);
   try {
-    const showing = show({ building, starting, key: workplace.key }, options);
-    showing.catch(() => undefined);
-    const code = await Promise.race([showing, interrupted.promise]);
+    const [plugins, system] = await Promise.all([building, starting]);
+    const code = await withDemoClient(system.url, (client) =>
+      show({ client, plugins, key: workplace.key, json: options.json, signal: interruption.signal }),
+    );
     if (!options.json && code === 0)
       print(`everything as expected, in ${formatMs(performance.now() - beganMs)}\n`);
     return code;
+  } catch (error) {
+    if (interruption.signal.aborted) return exitCode('cancelled');
+    throw error;
   } finally {
-    interrupted.forget();
-    await building.catch(() => undefined);
-    const system = await starting.catch(() => null);
-    await system?.stop();
+    const [system] = await Promise.allSettled([starting, building]);
+    if (system.status === 'fulfilled') await system.value.stop();
     if (!options.keep) await workplace.remove();
+    interruption.forget();
   }
 }
 
-interface Parts {
-  readonly building: ReturnType<typeof buildPlugins>;
-  readonly starting: Promise<System>;
+async function withDemoClient<T>(url: string, work: (client: SandbusClient) => Promise<T>): Promise<T> {
+  const client = await connect({ url });
+  return work(client).finally(() => client.close());
+}
+
+interface Show {
+  readonly client: SandbusClient;
+  readonly plugins: readonly BuiltPlugin[];
   readonly key: SigningKey;
+  readonly json: boolean;
+  readonly signal: AbortSignal;
 }
 
 /** Runs the jobs and shows what came of them. Returns the exit code. */
-async function show({ building, starting, key }: Parts, options: DemoOptions): Promise<number> {
-  say('building plugins and starting NATS and the services');
-  const plugins = await building;
+async function show({ client, plugins, key, json, signal }: Show): Promise<number> {
+  signal.throwIfAborted();
   const cases = await makeCases(plugins);
-  const client = await connect({ url: (await starting).url });
-  try {
-    say(`running ${cases.length} jobs`);
-    const jobs = await runCases(client, cases, key);
-    const digests = filterDigests(jobs.map(({ judged }) => judged));
-    const judgements = jobs.map(({ judged }) => judged);
-    if (options.json) for (const { row } of judgements) printJson(row);
-    else await tell(client, jobs);
-    for (const plugin of plugins)
-      if ('skipped' in plugin) say(`skipped ${plugin.name} (${plugin.language}): ${plugin.skipped}`);
-    if (digests.length !== 1)
-      say(`every job must have the same filter, and these have ${digests.length}: ${digests.join(', ')}`);
-    const asExpected = digests.length === 1 && judgements.every(({ row }) => row.expected);
-    for (const { row, faults } of judgements)
-      if (!row.expected) say(`not expected: ${row.plugin}: ${faults.join('; ')}`);
-    return exitCode(asExpected ? 'ok' : 'failed');
-  } finally {
-    await client.close();
-  }
+  say(`running ${cases.length} jobs`);
+  const jobs = await runCases(client, cases, key, signal);
+  const judgements = jobs.map(({ judged }) => judged);
+  if (json) for (const { row } of judgements) printJson(row);
+  else await tell(client, jobs);
+  for (const plugin of plugins)
+    if ('skipped' in plugin) say(`skipped ${plugin.name} (${plugin.language}): ${plugin.skipped}`);
+  const digests = filterDigests(judgements);
+  if (digests.length !== 1)
+    say(`every job must have the same filter, and these have ${digests.length}: ${digests.join(', ')}`);
+  for (const { row, faults } of judgements)
+    if (!row.expected) say(`not expected: ${row.plugin}: ${faults.join('; ')}`);
+  return exitCode(digests.length === 1 && judgements.every(({ row }) => row.expected) ? 'ok' : 'failed');
 }
 
 interface DemoJob {
@@ -95,12 +97,11 @@ async function runCases(
   client: SandbusClient,
   cases: readonly DemoCase[],
   key: SigningKey,
+  signal: AbortSignal,
 ): Promise<DemoJob[]> {
   const submitted = await Promise.all(cases.map((demoCase) => submitCase(client, demoCase, key)));
-  const results = await collectResults(
-    client,
-    submitted.map(({ jobId }) => jobId),
-  );
+  const jobIds = submitted.map(({ jobId }) => jobId);
+  const results = await collectResults(client, jobIds, signal);
   return cases.map((demoCase, index) => {
     const { jobId = '', traceId = '' } = submitted[index] ?? {};
     return { jobId, judged: judge(demoCase, traceId, results.get(jobId) ?? null) };
@@ -125,10 +126,12 @@ function submitCase(client: SandbusClient, demoCase: DemoCase, key: SigningKey) 
 async function collectResults(
   client: SandbusClient,
   jobIds: readonly string[],
+  interrupted: AbortSignal,
 ): Promise<Map<string, JobResult>> {
   const results = new Map<string, JobResult>();
   const open = new Set(jobIds);
-  for await (const entry of client.records({ signal: AbortSignal.timeout(jobsDeadlineMs) })) {
+  const signal = AbortSignal.any([interrupted, AbortSignal.timeout(jobsDeadlineMs)]);
+  for await (const entry of client.records({ signal })) {
     const { jobId } = entry.record;
     const result = resultOf(entry);
     const fault = faultOf(entry);
@@ -137,6 +140,7 @@ async function collectResults(
     if (result !== null || fault !== null) open.delete(jobId);
     if (open.size === 0) break;
   }
+  interrupted.throwIfAborted();
   return results;
 }
 
@@ -161,16 +165,16 @@ async function wholeTrace(client: SandbusClient, jobId: string): Promise<SpanRec
   return spans;
 }
 
-function onInterrupt() {
-  const { promise, resolve } = Promise.withResolvers<number>();
+function watchInterruption() {
+  const interruption = new AbortController();
   const onSignal = (signal: NodeJS.Signals) => {
     say(`${signal}: stopping`);
-    resolve(exitCode('cancelled'));
+    interruption.abort();
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
   return {
-    promise,
+    signal: interruption.signal,
     forget: () => {
       process.off('SIGINT', onSignal);
       process.off('SIGTERM', onSignal);

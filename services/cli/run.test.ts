@@ -1,0 +1,264 @@
+/** `sandbus run` against the whole system: it must be indistinguishable from the program itself. */
+import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { scriptPlugin } from '../../test/plugins/build.ts';
+import { eventually } from '../../test/with-nats.ts';
+import type { TestSystem } from '../../test/with-system.ts';
+import { startTestSystem } from '../../test/with-system.ts';
+import { installation } from '../platform/config.ts';
+import type { Child } from '../platform/process.ts';
+import { readAll, startChild } from '../platform/process.ts';
+
+let system: TestSystem;
+let folder: string;
+before(async () => {
+  system = await startTestSystem();
+  folder = await mkdtemp(join(tmpdir(), 'sandbus-run-'));
+});
+after(async () => {
+  await system.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** The command as its own process, from another directory than the installation. */
+function start(args: readonly string[]): Promise<Child> {
+  return startChild(join(installation.root, 'services/cli/sandbus'), args, {
+    env: { PATH: '/usr/local/bin:/usr/bin:/bin', SANDBUS_NATS_URL: system.url, SANDBUS_TENANT: 'acme' },
+    cwd: folder,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+}
+
+async function sandbus(args: readonly string[], input: Uint8Array = Buffer.alloc(0)) {
+  const child = await start(args);
+  child.stdin?.end(input);
+  const [stdout, stderr, exit] = await Promise.all([
+    readAll(child.stdout),
+    readAll(child.stderr),
+    child.exited,
+  ]);
+  return { stdout, stderr: stderr.toString(), code: exit.code };
+}
+
+/** A plugin of these bytes in the folder, signed unless said otherwise. */
+async function plugin(name: string, source: string | Uint8Array, signed = true): Promise<string> {
+  const bytes = Buffer.from(source);
+  await writeFile(join(folder, name), bytes);
+  if (signed) await writeFile(join(folder, `${name}.dsse.json`), system.sign(name, bytes));
+  return name;
+}
+
+async function behaviour(name: string): Promise<string> {
+  return plugin(basename(name), await readFile(scriptPlugin(name).file));
+}
+
+const allBytes = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256));
+
+interface Case {
+  readonly name: string;
+  readonly plugin: string;
+  readonly options?: readonly string[];
+  readonly args?: readonly string[];
+  readonly input?: Uint8Array;
+  readonly code: number;
+  readonly stdout?: string | Uint8Array;
+  readonly stderr?: RegExp;
+}
+
+const nothing = /^$/;
+const cases: readonly Case[] = [
+  { name: 'exit code 0', plugin: 'exit-code.sh', code: 0, stderr: nothing },
+  { name: 'exit code 7', plugin: 'exit-code.sh', args: ['7'], code: 7, stderr: nothing },
+  { name: 'exit code 255', plugin: 'exit-code.sh', args: ['255'], code: 255, stderr: nothing },
+  {
+    name: 'SIGTERM',
+    plugin: 'exit-code.sh',
+    args: ['TERM'],
+    code: 143,
+    stderr: /ended by signal 15 \(SIGTERM\)/,
+  },
+  {
+    name: 'every byte value, in and out',
+    plugin: 'echo-stdin.sh',
+    input: allBytes,
+    code: 0,
+    stdout: allBytes,
+    stderr: nothing,
+  },
+  { name: 'empty standard input', plugin: 'echo-stdin.sh', code: 0, stdout: '', stderr: nothing },
+  {
+    name: 'standard input larger than a message',
+    plugin: 'echo-stdin.sh',
+    options: ['--output-limit', '4M'],
+    input: Buffer.concat(Array(8).fill(allBytes)),
+    code: 0,
+    stdout: Buffer.concat(Array(8).fill(allBytes)),
+  },
+  {
+    name: 'memory limit',
+    plugin: 'memory-hog.py',
+    options: ['--memory', '64M'],
+    code: 137,
+    stderr: /exceeded its memory limit/,
+  },
+  {
+    name: 'wall-clock limit',
+    plugin: 'sleeper.sh',
+    options: ['--wall', '500ms'],
+    args: ['100'],
+    code: 124,
+    stdout: 'sleeping\n',
+    stderr: /exceeded its wall-clock limit/,
+  },
+  {
+    name: 'output limit: exactly the kept bytes come',
+    plugin: 'big-output.py',
+    options: ['--output-limit', '100K'],
+    args: ['300000'],
+    code: 153,
+    stdout: Buffer.from(Array.from({ length: 102_400 }, (_, index) => index % 251)),
+    stderr: /exceeded its output limit/,
+  },
+  {
+    name: 'more memory than signed',
+    plugin: 'exit-code.sh',
+    options: ['--memory', '1G'],
+    code: 126,
+    stdout: '',
+    stderr: /LIMIT_EXCEEDED/,
+  },
+  {
+    name: 'GPU not signed',
+    plugin: 'exit-code.sh',
+    options: ['--gpu'],
+    code: 126,
+    stderr: /GPU_NOT_SIGNED.*--gpu/,
+  },
+  {
+    name: 'no such file',
+    plugin: 'nosuch.sh',
+    code: 125,
+    stdout: '',
+    stderr: /cannot read nosuch\.sh: there is no such file/,
+  },
+  {
+    name: 'a size that is none',
+    plugin: 'exit-code.sh',
+    options: ['--memory', 'much'],
+    code: 125,
+    stderr: /--memory: size much: must be 256M/,
+  },
+  {
+    name: 'an unknown option',
+    plugin: 'exit-code.sh',
+    options: ['--nope'],
+    code: 125,
+    stdout: '',
+    stderr: /unknown option '--nope'/,
+  },
+];
+
+describe('sandbus run', () => {
+  before(async () => {
+    for (const name of ['exit-code.sh', 'echo-stdin.sh', 'memory-hog.py', 'sleeper.sh', 'big-output.py'])
+      await behaviour(name);
+  });
+
+  for (const { name, plugin: file, options = [], args = [], input, code, stdout, stderr } of cases)
+    it(`${name}: ${code}`, async () => {
+      const result = await sandbus(['run', ...options, file, '--', ...args], input);
+      assert.equal(result.code, code, result.stderr);
+      if (stdout !== undefined)
+        assert.ok(result.stdout.equals(Buffer.from(stdout)), 'standard output differs');
+      if (stderr !== undefined) assert.match(result.stderr, stderr);
+    });
+
+  it('arguments, environment, input files and both streams arrive', async () => {
+    const source = '#!/bin/bash\nprintf "%s|" "$@" "$GREETING"; cat data/in.txt; echo bad >&2; exit 3\n';
+    await writeFile(join(folder, 'in.txt'), 'input\n');
+    const file = await plugin('everything.sh', source);
+    const options = ['--env', 'GREETING=hi = there', '--input', 'data/in.txt=in.txt'];
+    const result = await sandbus(['run', ...options, file, '--', 'a b', '--json', '']);
+    assert.deepEqual(
+      { ...result, stdout: result.stdout.toString() },
+      { code: 3, stdout: 'a b|--json||hi = there|input\n', stderr: 'bad\n' },
+    );
+  });
+
+  it('a plugin larger than a message is uploaded', async () => {
+    const file = await plugin('large.sh', `#!/bin/bash\necho large; exit 0\n${'#'.repeat(1_500_000)}\n`);
+    const result = await sandbus(['run', file]);
+    assert.deepEqual([result.code, result.stdout.toString(), result.stderr], [0, 'large\n', '']);
+  });
+
+  it('an unsigned plugin is rejected, and the sentence says what to do', async () => {
+    const result = await sandbus(['run', await plugin('unsigned.sh', '#!/bin/bash\necho ran\n', false)]);
+    assert.deepEqual([result.code, result.stdout.toString()], [126, '']);
+    assert.match(result.stderr, /rejected by the verifier: UNSIGNED: .*sandbus sign/);
+  });
+
+  it('with --json the result is one object, and the exit code stays', async () => {
+    const result = await sandbus(['run', '--json', 'exit-code.sh', '--', '7']);
+    const [line = '', rest] = result.stdout.toString().split('\n');
+    const { outcome, exitCode, denied, stdout } = JSON.parse(line) as Record<string, unknown>;
+    assert.deepEqual([result.code, outcome, exitCode, denied, rest], [7, 'exited', 7, 0, '']);
+    assert.equal((stdout as { text: string }).text, '');
+  });
+
+  it('without a server it says so', async () => {
+    const child = await startChild(
+      join(installation.root, 'services/cli/sandbus'),
+      ['run', '-n', 'exit-code.sh'],
+      {
+        env: { PATH: '/usr/bin:/bin', SANDBUS_NATS_URL: 'nats://127.0.0.1:1' },
+        cwd: folder,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
+    const [stderr, { code }] = await Promise.all([readAll(child.stderr), child.exited]);
+    assert.equal(code, 125);
+    assert.match(stderr.toString(), /no NATS server at nats:\/\/127\.0\.0\.1:1.*`sandbus up`/);
+  });
+});
+
+describe('interrupted', () => {
+  /** Runs the sleeper and returns when it sleeps. */
+  async function startSleeper(): Promise<Child> {
+    const child = await start(['run', '--wall', '50s', '-n', 'sleeper.sh', '--', '40']);
+    await new Promise((resolve) => child.stdout?.once('data', resolve));
+    return child;
+  }
+
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    it(`${signal} cancels the job, and the command ends when it has`, async () => {
+      const child = await startSleeper();
+      child.kill(signal);
+      const [stderr, { code }] = await Promise.all([readAll(child.stderr), child.exited]);
+      assert.equal(code, 130, stderr.toString());
+      assert.match(stderr.toString(), /cancelled while it ran/);
+    });
+
+  it('a reader that has gone cancels the job', async () => {
+    const child = await start([
+      'run',
+      '--wall',
+      '50s',
+      '--output-limit',
+      '60M',
+      '-n',
+      'big-output.py',
+      '--',
+      '50000000',
+    ]);
+    child.stdout?.once('data', () => child.stdout?.destroy());
+    const [{ code }] = await Promise.all([child.exited, readAll(child.stderr)]);
+    assert.equal(code, 141);
+    await eventually('no job runs any more', async () => {
+      const jobs = await system.client.jobs();
+      return jobs.every(({ state }) => state === 'finished' || state === 'rejected');
+    });
+  });
+});

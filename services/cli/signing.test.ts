@@ -1,0 +1,233 @@
+/** Keys, signatures and the trust store as a person uses them: files in a folder, one command after the other. */
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { UsageError } from '../platform/errors.ts';
+import { withExpiry, withRevokedDigest, withRevokedKey } from '../trust/index.ts';
+import {
+  architectureOf,
+  loadTrustStore,
+  makeKeyPair,
+  signedDefaults,
+  signFile,
+  verifyFile,
+} from './signing.ts';
+import { addKey, changeStore, initStore, readStoreContent } from './trust-file.ts';
+
+let folder: string;
+const at = (name: string) => join(folder, name);
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sandbus-signing-'));
+  await makeKeyPair(at('ada.pem'));
+  await makeKeyPair(at('bob.pem'));
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+const usage = (message: RegExp) => (error: unknown) =>
+  error instanceof UsageError && message.test(error.message);
+const dayMs = 86_400_000;
+
+/** A store that trusts the key, for these plugin names. */
+async function storeWith(name: string, owner: string, plugins: readonly string[] = ['*']): Promise<string> {
+  const path = at(name);
+  await rm(path, { force: true });
+  const nowMs = Date.now();
+  await initStore(path, nowMs + dayMs, 1);
+  const rest = {
+    tenants: ['*'],
+    gpu: false,
+    network: false,
+    notBeforeMs: nowMs - dayMs,
+    expiresMs: nowMs + dayMs,
+  };
+  await addKey(path, { publicKeyFile: at(`${owner}.pem.pub`), owner, plugins, ...rest });
+  return path;
+}
+
+async function verify(file: string, store: string) {
+  const trustStore = await loadTrustStore(store);
+  return verifyFile({
+    path: at(file),
+    envelopePath: at(`${file}.dsse.json`),
+    tenant: 'default',
+    trustStore,
+    policy: null,
+  });
+}
+
+describe('keygen', () => {
+  it('keeps the private key to its owner', async () => {
+    assert.equal((await stat(at('ada.pem'))).mode & 0o777, 0o600);
+    assert.match(await readFile(at('ada.pem'), 'utf8'), /^-----BEGIN PRIVATE KEY-----/);
+    assert.match(await readFile(at('ada.pem.pub'), 'utf8'), /^-----BEGIN PUBLIC KEY-----/);
+  });
+
+  it('overwrites nothing, and leaves nothing half done', async () => {
+    await assert.rejects(makeKeyPair(at('ada.pem')), usage(/not overwritten/));
+    await writeFile(at('carol.pem.pub'), 'mine');
+    await assert.rejects(makeKeyPair(at('carol.pem')), usage(/carol\.pem\.pub: it is there already/));
+    assert.ok(!(await readdir(folder)).includes('carol.pem'));
+  });
+});
+
+describe('sign', () => {
+  it('says what a job may ask for at most, and takes the rest from the file', async () => {
+    await writeFile(at('hello.py'), 'print(1)\n');
+    const options = { memoryBytes: 1024, version: '2.1.0' };
+    const { statement } = await signFile(at('hello.py'), at('ada.pem'), at('hello.py.dsse.json'), options);
+    const { name, version, runtime, architecture, limits, requiresGpu, network } = statement;
+    assert.deepEqual(
+      { name, version, runtime, architecture, limits, requiresGpu, network },
+      {
+        name: 'hello',
+        version: '2.1.0',
+        runtime: 'python',
+        architecture: null,
+        limits: {
+          memoryBytes: 1024,
+          cpuMillis: signedDefaults.cpuMillis,
+          wallMs: signedDefaults.wallMs,
+          processes: 256,
+        },
+        requiresGpu: false,
+        network: 'none',
+      },
+    );
+  });
+
+  it('adds a second signature to the very statement that the first is over', async () => {
+    await writeFile(at('both.sh'), 'exit\n');
+    await signFile(at('both.sh'), at('ada.pem'), at('both.sh.dsse.json'), {});
+    const first = JSON.parse(await readFile(at('both.sh.dsse.json'), 'utf8'));
+    await signFile(at('both.sh'), at('bob.pem'), at('both.sh.dsse.json'), { add: true });
+    const both = JSON.parse(await readFile(at('both.sh.dsse.json'), 'utf8'));
+    assert.equal(both.payload, first.payload);
+    assert.equal(both.signatures.length, 2);
+  });
+
+  it('adds none to a statement about another file', async () => {
+    await writeFile(at('both.sh'), 'exit 1\n');
+    await assert.rejects(
+      signFile(at('both.sh'), at('bob.pem'), at('both.sh.dsse.json'), { add: true }),
+      usage(/SHA-256/),
+    );
+  });
+
+  const refused: readonly (readonly [name: string, content: string, options: object, message: RegExp])[] = [
+    ['notes.txt', 'text', {}, /not a 64-bit ELF file; a script needs its extension/],
+    [
+      'hello.py',
+      'x',
+      { runtime: 'bash' },
+      /the file name hello\.py means python, the signed runtime is bash/,
+    ],
+    ['.hidden.py', 'x', {}, /file name/],
+    ['a.py', 'x', { expiresMs: 1 }, /"expires" must be later/],
+    ['a.py', 'x', { name: 'other' }, /must begin with the plugin's name other/],
+  ];
+  for (const [name, content, options, message] of refused)
+    it(`refuses ${name} with ${JSON.stringify(options)}`, async () => {
+      await writeFile(at(name), content);
+      await assert.rejects(signFile(at(name), at('ada.pem'), at('out.dsse.json'), options), usage(message));
+      assert.ok(!(await readdir(folder)).includes('out.dsse.json'));
+    });
+
+  it('knows the architecture of a native plugin', () => {
+    const elf = Buffer.alloc(64);
+    elf.set([0x7f, 0x45, 0x4c, 0x46, 2, 1]);
+    for (const [machine, architecture] of [
+      [0x3e, 'x86_64'],
+      [0xb7, 'aarch64'],
+    ] as const) {
+      elf.writeUInt16LE(machine, 18);
+      assert.equal(architectureOf('tool', elf), architecture);
+    }
+    elf.writeUInt16LE(0x28, 18);
+    assert.throws(() => architectureOf('tool', elf), usage(/another machine/));
+  });
+});
+
+describe('verify', () => {
+  before(async () => {
+    await writeFile(at('job.sh'), 'exit\n');
+    await signFile(at('job.sh'), at('ada.pem'), at('job.sh.dsse.json'), { notBeforeMs: Date.now() - 1000 });
+  });
+
+  it('says yes to a trusted key', async () => {
+    const decision = await verify('job.sh', await storeWith('trust.json', 'ada'));
+    assert.ok(decision.ok);
+    assert.deepEqual(decision.owners, ['ada']);
+  });
+
+  it('says no to another key, and what to do', async () => {
+    const decision = await verify('job.sh', await storeWith('trust.json', 'bob'));
+    assert.ok(
+      !decision.ok && decision.reason === 'UNKNOWN_KEY' && decision.advice.includes('sandbus trust add'),
+    );
+  });
+
+  it('says no outside of the scope of the key', async () => {
+    const decision = await verify('job.sh', await storeWith('trust.json', 'ada', ['other-*']));
+    assert.ok(!decision.ok && decision.reason === 'OUT_OF_SCOPE');
+  });
+
+  it('says no after the key, or the file, was revoked', async () => {
+    const store = await storeWith('trust.json', 'ada');
+    const yes = await verify('job.sh', store);
+    assert.ok(yes.ok);
+    await changeStore(store, (content) => withRevokedDigest(content, yes.statement.sha256));
+    const file = await verify('job.sh', store);
+    assert.ok(!file.ok && file.reason === 'REVOKED');
+    const again = await storeWith('trust.json', 'ada');
+    await changeStore(again, (content) => withRevokedKey(content, yes.keyIds[0] ?? ''));
+    const key = await verify('job.sh', again);
+    assert.ok(!key.ok && key.reason === 'REVOKED');
+  });
+});
+
+describe('the trust store file', () => {
+  it('gets a new version with each change', async () => {
+    const store = await storeWith('versions.json', 'ada');
+    assert.equal((await readStoreContent(store)).version, 2);
+    await changeStore(store, (content) => withExpiry(content, Date.now() + 2 * dayMs));
+    assert.equal((await readStoreContent(store)).version, 3);
+  });
+
+  it('is not changed by two at a time, nor to something that cannot be read', async () => {
+    const store = await storeWith('locked.json', 'ada');
+    await writeFile(`${store}.lock`, '4711\n');
+    await assert.rejects(
+      changeStore(store, (content) => content),
+      usage(/being changed by process 4711.*remove/),
+    );
+    await rm(`${store}.lock`);
+    await assert.rejects(
+      changeStore(store, (content) => withRevokedKey(content, 'not an id')),
+      usage(/SHA-256/),
+    );
+    assert.deepEqual((await readStoreContent(store)).revokedKeys, []);
+    assert.ok(!(await readdir(folder)).some((name) => name.startsWith('locked.json.')));
+  });
+
+  it('does not take a private key, or the same key twice', async () => {
+    const store = await storeWith('keys.json', 'ada');
+    const rest = {
+      tenants: ['*'],
+      plugins: ['*'],
+      gpu: false,
+      network: false,
+      notBeforeMs: 1,
+      expiresMs: Date.now() + dayMs,
+    };
+    await assert.rejects(
+      addKey(store, { publicKeyFile: at('bob.pem'), owner: 'bob', ...rest }),
+      usage(/PRIVATE key/),
+    );
+    await assert.rejects(
+      addKey(store, { publicKeyFile: at('ada.pem.pub'), owner: 'ada', ...rest }),
+      usage(/listed twice/),
+    );
+  });
+});
