@@ -24,11 +24,11 @@ struct counts_job {
     const char *reason;
 };
 
-/* Never NULL: where BPF or a capability is missing, all jobs of it are "unavailable", with the reason. At most `most_jobs`
- * are counted at once. */
+/* Where BPF or a capability is missing, all its jobs are "unavailable", with the reason; so they are with NULL, which means that
+ * memory is missing. At most `most_jobs` are counted at once. */
 struct counts *counts_load(unsigned most_jobs);
 void counts_unload(struct counts *counts);
-/* NULL, or why nothing can be counted. */
+/* Why nothing can be counted, or NULL. */
 const char *counts_unavailable(const struct counts *counts);
 
 /* Counts what happens in this group from now on. Call it when the job's init is in the group (or will be its first process)

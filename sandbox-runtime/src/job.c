@@ -94,6 +94,7 @@ static void take_ready(struct job *job, const struct report *report, const int d
         job->setup_us[i] = 0;
     job->job_dir = descriptors[1];
     watch_init(&job->listener, descriptors[0], listener_ready, job);
+    notify_tune(descriptors[0]);
     if (descriptors[0] < 0 || !loop_watch(&job->supervisor->loop, &job->listener, EPOLLIN)) {
         fault_name_step(&job->fault, "filter");
         fault_set(&job->fault, errno, "raise the limit of open files (ulimit -n)",

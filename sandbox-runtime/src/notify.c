@@ -134,8 +134,8 @@ static void answer_call(struct notify *notify, int listener_fd, int answer)
 static enum notify_verdict serve_one(struct notify *notify, int listener_fd)
 {
     memset(notify->request, 0, notify->request_size);
-    if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, notify->request) !=
-        0) /* ENOENT: the caller was killed meanwhile */
+    /* ENOENT: the caller was killed meanwhile */
+    if (ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_RECV, notify->request) != 0)
         return errno == EINTR || errno == ENOENT ? NOTIFY_OK : NOTIFY_CLOSED;
     size_t row_number = policy_row_of(notify->request->data.arch, notify->request->data.nr);
     const struct policy_row *row = policy_row(row_number);
