@@ -183,6 +183,7 @@ static int act_probe_then_denial(void)
     return 0;
 }
 
+#ifdef __x86_64__
 static int act_x32(void)
 {
     syscall(0x40000000 | 39);
@@ -195,6 +196,7 @@ static int act_int80(void)
     __asm__ volatile("int $0x80" : "+a"(result) : : "memory");
     return 0;
 }
+#endif
 
 /* What ends a job is recorded, is not answered, and is not confused with what came before. */
 static void test_verdict(bool end_at_denial, int (*act)(void), enum notify_verdict verdict, uint64_t denials,

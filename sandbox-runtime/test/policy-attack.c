@@ -23,18 +23,41 @@
 enum { LAST_NUMBER = 600, BLOCKED_MICROSECONDS = 100000, NO_RESULT = 1 << 20 };
 
 /* Inline, since the child of vfork or clone comes back here on a stack that it shares, or that is none. */
+#if defined(__x86_64__)
+#define RAW_CALL(result, number, args)                                                                             \
+    do {                                                                                                           \
+        register uint64_t r10 __asm__("r10") = (args)[3];                                                          \
+        register uint64_t r8 __asm__("r8") = (args)[4];                                                            \
+        register uint64_t r9 __asm__("r9") = (args)[5];                                                            \
+        __asm__ volatile("syscall"                                                                                 \
+                         : "=a"(result)                                                                            \
+                         : "a"(number), "D"((args)[0]), "S"((args)[1]), "d"((args)[2]), "r"(r10), "r"(r8), "r"(r9) \
+                         : "rcx", "r11", "memory");                                                                \
+    } while (0)
+#define FORKS(number) ((number) == SYS_fork || (number) == SYS_vfork || (number) == SYS_clone)
+#elif defined(__aarch64__)
+#define RAW_CALL(result, number, args)                                                                          \
+    do {                                                                                                        \
+        register uint64_t x8 __asm__("x8") = (uint64_t)(number);                                                \
+        register uint64_t x0 __asm__("x0") = (args)[0];                                                         \
+        register uint64_t x1 __asm__("x1") = (args)[1];                                                         \
+        register uint64_t x2 __asm__("x2") = (args)[2];                                                         \
+        register uint64_t x3 __asm__("x3") = (args)[3];                                                         \
+        register uint64_t x4 __asm__("x4") = (args)[4];                                                         \
+        register uint64_t x5 __asm__("x5") = (args)[5];                                                         \
+        __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory"); \
+        (result) = (long)x0;                                                                                    \
+    } while (0)
+#define FORKS(number) ((number) == SYS_clone)
+#endif
+
 static inline __attribute__((always_inline)) long raw_call(long number, const uint64_t args[6])
 {
-    register uint64_t r10 __asm__("r10") = args[3];
-    register uint64_t r8 __asm__("r8") = args[4];
-    register uint64_t r9 __asm__("r9") = args[5];
+    static const uint64_t none[6];
     long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(args[0]), "S"(args[1]), "d"(args[2]), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    if (result == 0 && (number == SYS_fork || number == SYS_vfork || number == SYS_clone))
-        __asm__ volatile("syscall" : : "a"((long)SYS_exit_group), "D"(0L) : "rcx", "r11", "memory");
+    RAW_CALL(result, number, args);
+    if (result == 0 && FORKS(number))
+        RAW_CALL(result, SYS_exit_group, none);
     return result;
 }
 
@@ -152,8 +175,10 @@ int main(int argument_count, char **arguments)
         try_rules();
     else if (!strcmp(what, "x32"))
         raw_call(0x40000000 | SYS_getpid, none);
+#ifdef __x86_64__
     else if (!strcmp(what, "int80"))
         __asm__ volatile("int $0x80" : : "a"(20L) : "memory");
+#endif
     else if (!strcmp(what, "flood") && argument_count > 2)
         flood(atol(arguments[2]));
     else
