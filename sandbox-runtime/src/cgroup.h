@@ -62,6 +62,9 @@ struct cgroup_job {
 
 #define CGROUP_UNKNOWN UINT64_MAX
 
+#define CGROUP_READ_ONLY_MEND \
+    "mount the cgroup file system writable; in a container: share a delegated cgroup with it"
+
 struct cgroup_usage {
     uint64_t user_us;
     uint64_t system_us;

@@ -123,20 +123,28 @@ static bool read_mounts(struct cgroup_host *host, const char *table, bool unifie
     return true;
 }
 
+#define DELEGATION_MEND                                                                                       \
+    "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user --scope -p " \
+    "Delegate=yes)"
+
 /* Moves every process of the launcher's own group to a leaf of it: cgroup2 gives no controllers to the children of a
- * group that has processes itself. */
+ * group that has processes itself. With controllers that threads can have (cpu, pids) it does give them, and makes the
+ * children unfit for processes: so it is done before controllers are enabled, not after a refusal. False with errno
+ * (EBUSY: somebody is left in the group). */
 static bool move_to_leaf(const struct cgroup_hierarchy *own)
 {
     if (mkdirat(own->dir, SUPERVISOR_LEAF, 0755) < 0 && errno != EEXIST)
         return false;
     for (int round = 0; round < 10; round++) {
         char list[16384];
-        if (descriptor_read_text(own->dir, "cgroup.procs", list, sizeof list) <= 0)
-            return true;
+        ssize_t length = descriptor_read_text(own->dir, "cgroup.procs", list, sizeof list);
+        if (length <= 0)
+            return length == 0;
         for (char *pid = strtok(list, "\n"); pid; pid = strtok(NULL, "\n"))
             descriptor_write_text(own->dir, SUPERVISOR_LEAF "/cgroup.procs", pid);
     }
-    return true;
+    errno = EBUSY;
+    return false;
 }
 
 /* A launcher that was started from within the leaf works in the group above it. */
@@ -170,16 +178,32 @@ static bool delegate_unified(struct cgroup_host *host, struct fault *fault)
         size_t length = strlen(wanted);
         snprintf(wanted + length, sizeof wanted - length, "%s+%s", length ? " " : "", controller_names[i]);
     }
-    if (!wanted[0] || descriptor_write_text(own->dir, "cgroup.subtree_control", wanted))
-        return true;
-    if (errno == EBUSY && move_to_leaf(own) && descriptor_write_text(own->dir, "cgroup.subtree_control", wanted))
+    /* The root of the hierarchy, which has no type, may have processes beside groups. */
+    bool is_root = faccessat(own->dir, "cgroup.type", F_OK, 0) < 0;
+    if (!wanted[0] ||
+        ((is_root || move_to_leaf(own)) && descriptor_write_text(own->dir, "cgroup.subtree_control", wanted)))
         return true;
     fault_name_step(fault, "cgroup-delegation");
-    return fault_set(fault, errno,
-                     "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user "
-                     "--scope -p Delegate=yes)",
+    if (errno == EROFS)
+        return fault_set(fault, errno, CGROUP_READ_ONLY_MEND, "the group %s cannot be written", own->path);
+    if (errno == EBUSY)
+        return fault_set(fault, errno, "start the launcher in a group of its own", "processes sit in the group %s",
+                         own->path);
+    return fault_set(fault, errno, DELEGATION_MEND,
                      "the group %s is not delegated: its children cannot be given the controllers %s", own->path,
                      wanted);
+}
+
+/* A controller that no hierarchy has for the launcher's group. */
+static bool report_missing(const struct cgroup_host *host, const char *controller, struct fault *fault)
+{
+    const struct cgroup_hierarchy *unified = cgroup_host_unified(host);
+    if (!unified)
+        return fault_set(fault, 0, "mount the cgroup file system (cgroup2 on /sys/fs/cgroup) and enable the controller",
+                         "this host has no %s controller", controller);
+    fault_name_step(fault, "cgroup-delegation");
+    return fault_set(fault, 0, DELEGATION_MEND, "the group %s is not delegated: it was not given the %s controller",
+                     unified->path, controller);
 }
 
 bool cgroup_host_open(struct cgroup_host *host, struct fault *fault)
@@ -196,10 +220,7 @@ bool cgroup_host_open(struct cgroup_host *host, struct fault *fault)
         return false;
     for (int i = 0; i <= CGROUP_PIDS; i++)
         if (host->controller[i] < 0)
-            return fault_set(fault, 0,
-                             "mount the cgroup file system (cgroup2 on /sys/fs/cgroup), writable, and enable the "
-                             "controller",
-                             "this host gives no %s controller to the launcher's group", controller_names[i]);
+            return report_missing(host, controller_names[i], fault);
     return true;
 }
 

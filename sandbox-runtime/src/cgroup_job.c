@@ -63,8 +63,7 @@ bool cgroup_job_create(struct cgroup_job *job, struct fault *fault)
 {
     if (create_all(job))
         return true;
-    const char *mend = errno == EROFS ? "mount the cgroup file system writable; in a container: share a delegated "
-                                        "cgroup with it"
+    const char *mend = errno == EROFS ? CGROUP_READ_ONLY_MEND
                                       : "start the launcher as root, or in a delegated group: systemd-run --user "
                                         "--scope -p Delegate=yes";
     return fault_set(fault, errno, mend, "cannot make a group for the job below %s", job->host->hierarchies[0].path);

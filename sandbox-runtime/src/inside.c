@@ -26,6 +26,7 @@
 
 const struct inside_step inside_steps[] = {
     {"cgroup-join", inside_join_cgroups},
+    {"origin", inside_open_origin},      /* before the working directory becomes the new root */
     {"plugin-open", inside_open_plugin}, /* before closing: the path may lead through /proc/self/fd */
     {"close-descriptors", inside_close_descriptors},
     {"signals", inside_signals},

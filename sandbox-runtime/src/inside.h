@@ -27,6 +27,7 @@ struct inside {
     uid_t uid;    /* of the job; its group id is the same number */
     int report;   /* packet socket to the supervisor */
     int stdio[3]; /* the job's ends of the pipes */
+    int origin;   /* set by origin: the launcher's working directory, where relative paths of the host begin */
     int plugin;   /* set by plugin-open: the host's file */
     int job_dir;  /* set by job-tmpfs where outputs are collected: /job, open */
     int listener; /* set by the filter step */
@@ -51,6 +52,7 @@ _Noreturn void init_main(struct inside *inside);
 void inside_remember_title(int count, char **words);
 
 bool inside_join_cgroups(struct inside *inside, struct fault *fault);
+bool inside_open_origin(struct inside *inside, struct fault *fault);
 bool inside_open_plugin(struct inside *inside, struct fault *fault);
 bool inside_close_descriptors(struct inside *inside, struct fault *fault);
 bool inside_signals(struct inside *inside, struct fault *fault);

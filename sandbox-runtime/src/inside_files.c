@@ -82,10 +82,18 @@ bool inside_etc(struct inside *inside, struct fault *fault)
     return show_python(fault);
 }
 
-/* Opens a regular file of the host. Nothing else is read: a fifo would block, a device would never end. */
-static int open_regular(const char *path, struct fault *fault)
+bool inside_open_origin(struct inside *inside, struct fault *fault)
 {
-    OWNED_FD int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    inside->origin = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return inside->origin >= 0 || fault_set(fault, errno, "start the launcher in a directory that exists",
+                                            "cannot open the launcher's working directory");
+}
+
+/* Opens a regular file of the host; a relative path begins where the launcher was started. Nothing else is read: a fifo
+ * would block, a device would never end. */
+static int open_regular(int origin, const char *path, struct fault *fault)
+{
+    OWNED_FD int file = openat(origin, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat status;
     if (file < 0 || fstat(file, &status) < 0) {
         fault_set(fault, errno, "check the path and who may read it", "cannot open %s", path);
@@ -133,7 +141,7 @@ static bool check_digest(const struct job_spec *spec, struct sha256 *hash, struc
 bool inside_open_plugin(struct inside *inside, struct fault *fault)
 {
     if (inside->spec->plugin_path)
-        inside->plugin = open_regular(inside->spec->plugin_path, fault);
+        inside->plugin = open_regular(inside->origin, inside->spec->plugin_path, fault);
     return !inside->spec->plugin_path || inside->plugin >= 0;
 }
 
@@ -181,7 +189,7 @@ bool inside_inputs(struct inside *inside, struct fault *fault)
     for (size_t i = 0; i < inputs->count; i++) {
         struct sha256 unused;
         sha256_init(&unused);
-        OWNED_FD int from = open_regular(inputs->items[i].value, fault);
+        OWNED_FD int from = open_regular(inside->origin, inputs->items[i].value, fault);
         if (from < 0)
             return false;
         OWNED_FD int to = create_input(inputs->items[i].name, inside->uid);
@@ -191,5 +199,6 @@ bool inside_inputs(struct inside *inside, struct fault *fault)
         if (!copy_bytes(from, to, &unused, inputs->items[i].value, fault))
             return false;
     }
+    descriptor_close(&inside->origin);
     return true;
 }

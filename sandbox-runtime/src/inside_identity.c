@@ -35,7 +35,8 @@ static int by_number(const void *left, const void *right)
 /* Of all that the supervisor has open, the job's own files and those of other jobs, few descriptors stay. */
 bool inside_close_descriptors(struct inside *inside, struct fault *fault)
 {
-    int kept[] = {inside->plugin, inside->report, inside->stdio[0], inside->stdio[1], inside->stdio[2]};
+    int kept[] = {inside->origin,   inside->plugin,   inside->report,
+                  inside->stdio[0], inside->stdio[1], inside->stdio[2]};
     unsigned next = 0;
     qsort(kept, sizeof kept / sizeof kept[0], sizeof kept[0], by_number);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {

@@ -141,6 +141,16 @@ static bool granted_devices(struct inside *inside, struct fault *fault)
     return true;
 }
 
+/* Terminals of the job's own. No other instance can be reached from this one, and none of the host's terminals is in it; the
+ * filter refuses to push input into any. The kernel has one number of terminals for the whole host, hence the limit. */
+static bool mount_terminals(struct fault *fault)
+{
+    if (mkdir("dev/pts", 0755) < 0 || kernel_mount("devpts", "dev/pts", "devpts", MS_RDONLY | MS_NOSUID | MS_NOEXEC,
+                                                   "newinstance,ptmxmode=0666,mode=0620,max=32") < 0)
+        return fault_set(fault, errno, "use a kernel with CONFIG_UNIX98_PTYS", "cannot mount /dev/pts");
+    return symlink("pts/ptmx", "dev/ptmx") == 0 || fault_set(fault, errno, ROOT_MEND, "cannot make /dev/ptmx");
+}
+
 bool inside_dev(struct inside *inside, struct fault *fault)
 {
     static const struct {
@@ -162,7 +172,7 @@ bool inside_dev(struct inside *inside, struct fault *fault)
             return fault_set(fault, errno, ROOT_MEND, "cannot make /%s", links[i][1]);
     if (mkdir("dev/shm", 0755) < 0 || !make_node("/tty", S_IFCHR, makedev(5, 0), fault))
         return fault_set(fault, errno, ROOT_MEND, "cannot make /dev/shm and /dev/tty");
-    return granted_devices(inside, fault);
+    return mount_terminals(fault) && granted_devices(inside, fault);
 }
 
 /* Makes one directory of the job's tmpfs (mounted at tmp for now) and shows it at `path`. */

@@ -33,6 +33,7 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
                                   .cgroup = &job->cgroup,
                                   .report = -1,
                                   .stdio = {-1, -1, -1},
+                                  .origin = -1,
                                   .plugin = -1,
                                   .job_dir = -1,
                                   .listener = -1};

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { REPORT_STEPS_MAX = 32, REPORT_DESCRIPTORS_MAX = 2 };
+enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2 };
 
 enum report_kind {
     REPORT_READY, /* begun_us and step_us are filled; descriptors: the filter's listener, then /job where outputs are collected */

@@ -61,7 +61,7 @@ left_over() {
     local uid
     uid=$(member sandbox.uid)
     find /sys/fs/cgroup -maxdepth 6 -name "sandbus-job-$launcher_pid-*" 2>/dev/null
-    [ "${uid:-0}" = 0 ] || find /proc -maxdepth 1 -uid "$uid" 2>/dev/null
+    [ "${uid:-0}" = 0 ] || find /proc -maxdepth 1 -user "$uid" 2>/dev/null
 }
 
 expect() {

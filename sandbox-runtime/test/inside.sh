@@ -28,7 +28,7 @@ server = socket.create_server(("127.0.0.1", 0))
 client = socket.create_connection(server.getsockname())
 server.accept()[0].sendall(b"pong\n")
 print(client.recv(9).decode().strip())'
-expect 'the devices' 'stdout=fd full null random shm stderr stdin stdout tty urandom zero ' -- -- sh -c 'ls /dev | tr "\n" " "'
+expect 'the devices' 'stdout=fd full null ptmx pts random shm stderr stdin stdout tty urandom zero ' -- -- sh -c 'ls /dev | tr "\n" " "'
 expect 'no device can be made' exitCode=1 -- -- mknod /tmp/null c 1 3
 expect 'set-user-id has no effect' 'stdout=*nosuid*' -- -- sh -c 'grep " /usr " /proc/mounts'
 expect 'no mount is writable but the job'"'"'s' 'stdout=/dev/shm /job /tmp ' -- -- sh -c "awk '\$4 ~ /^rw/ { print \$2 }' /proc/mounts | sort -u | tr '\n' ' '"
@@ -37,7 +37,21 @@ expect 'no setting of the kernel can be written' exitCode=2 -- -- sh -c 'echo 1 
 expect 'no core dumps' stdout=0 -- -- sh -c 'ulimit -c'
 expect 'no address-space limit' stdout=unlimited -- -- sh -c 'ulimit -v'
 expect 'its cgroup is the root of what it sees' 'stdout=/' -- -- sh -c 'sed -n "s/^0:://p" /proc/self/cgroup'
-expect 'no terminal' exitCode=2 -- -- sh -c 'exec 3<>/dev/tty'
+expect 'no controlling terminal' exitCode=2 -- -- sh -c 'exec 3<>/dev/tty'
+expect 'terminals of its own' outcome=exited 'stdout=/dev/pts/0 ok?32' denials.#=0 -- -- python3 -c '
+import os, pty
+first, second = pty.openpty()
+os.write(second, b"ok")
+print(os.ttyname(second), os.read(first, 2).decode())
+made = 1
+try:
+    while True: pty.openpty(); made += 1
+except OSError: print(made)'
+expect 'script makes a terminal' outcome=exited 'stdout=/dev/pts/0' -- -- sh -c 'script -qc tty /dev/null </dev/null | tr -d "\r"'
+expect 'input cannot be pushed into a terminal' 'stdout=EPERM' denials.0.syscall=ioctl -- -- python3 -c '
+import errno, fcntl, pty, termios
+try: fcntl.ioctl(pty.openpty()[1], termios.TIOCSTI, b"x")
+except OSError as error: print(errno.errorcode[error.errno])'
 expect 'ignored signals of the parent are not passed on' stdout=0000000000000000 -- -- sh -c "$(status SigIgn)"
 expect 'a granted device' outcome=exited 'stdout=1' devices.granted.0=/dev/full -- --device /dev/full -- sh -c 'head -c 1 /dev/full | wc -c'
 expect 'a device that is not there' outcome=setup-failed error.step=devices error.errno=ENOENT 'error.message=*/dev/nope*' -- --device /dev/nope -- true

@@ -34,6 +34,10 @@ expect 'a missing plugin' outcome=setup-failed error.step=plugin-open error.errn
 mkfifo "$work/fifo"
 expect 'a plugin that is a fifo' outcome=setup-failed error.step=plugin-open 'usage.wallMs<1000' -- --plugin "$work/fifo" -- true
 expect 'a plugin from /proc/self/fd' outcome=exited 'stdout=writable?' -- --plugin /proc/self/fd/6 --plugin-name p -- cat /plugin/p 6<"$work/data"
+cd "$work" || exit 1
+expect 'a relative plugin path' outcome=exited 'stdout=writable?' -- --plugin data --plugin-name p -- cat /plugin/p
+expect 'a relative input path' outcome=exited 'stdout=writable?' -- --input a=./data -- cat a
+expect 'an input path is one of the host, not of the sandbox' outcome=setup-failed error.step=inputs error.errno=ENOENT -- --input a=etc/passwd -- cat a
 expect 'inputs' outcome=exited 'stdout=writable?writable?' -- --input a.txt="$work/data" --input deep/er/b.txt="$work/data" -- cat a.txt deep/er/b.txt
 expect 'inputs belong to the job' outcome=exited exitCode=0 -- --input deep/b.txt="$work/data" -- sh -c 'echo more >>deep/b.txt && rm -r deep'
 expect 'two inputs of one name' outcome=setup-failed error.step=inputs error.errno=EEXIST -- --input a="$work/data" --input a="$work/data" -- true
