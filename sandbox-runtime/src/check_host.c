@@ -42,7 +42,7 @@ static void print_json(const struct host *host, const struct host_finding *findi
     json_key(&json, "namespaces");
     result_write_namespaces(false, &json);
     json_key(&json, "landlockAbi");
-    json_u64(&json, 0);
+    json_u64(&json, (uint64_t)inside_landlock_abi());
     json_key(&json, "controls");
     json_begin_array(&json);
     for (size_t i = 0; i < host_control_count; i++)

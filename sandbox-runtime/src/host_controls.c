@@ -136,6 +136,16 @@ static bool filter(struct host *host, struct host_finding *finding)
                      "the system call filter cannot be loaded");
 }
 
+static bool landlock(struct host *host, struct host_finding *finding)
+{
+    (void)host;
+    int abi = inside_landlock_abi();
+    if (abi)
+        return say(finding, "ABI %d%s", abi, abi < 6 ? ", too old to keep signals and abstract sockets inside" : "");
+    return fault_set(&finding->fault, 0, "use Linux 5.19 or newer with landlock in its list of security modules (lsm=)",
+                     "none that jobs can use; mounts alone keep them from writing");
+}
+
 static bool cgroups(struct host *host, struct host_finding *finding)
 {
     if (!cgroup_host_open(&host->supervisor.cgroups, &finding->fault))
@@ -261,6 +271,7 @@ const struct host_control host_controls[] = {
     {"proc", true, proc_is_own},
     {"namespaces", true, namespaces},
     {"filter", true, filter},
+    {"landlock", false, landlock},
     {"cgroup", true, cgroups},
     {"memory-limit", true, memory_limit},
     {"cpu-limit", true, cpu_limit},

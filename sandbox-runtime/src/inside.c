@@ -55,6 +55,7 @@ const struct inside_step inside_steps[] = {
     {"capabilities", inside_capabilities},
     {"death-signal", inside_death_signal}, /* after the last change of credentials, which would clear it */
     {"no-new-privileges", inside_no_new_privileges},
+    {"landlock", inside_landlock}, /* the filter forbids it */
     {"filter", inside_filter},
 };
 

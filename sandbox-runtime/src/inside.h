@@ -5,6 +5,7 @@
  *   inside_root.c      the root file system: binds, /dev, /tmp, /proc, pivot
  *   inside_files.c     what is written into it: /etc, the plugin, inputs
  *   inside_identity.c  who the job is: user, capabilities, limits, filter
+ *   inside_landlock.c  where it may write, once more
  *   init.c             PID 1 once the plugin runs
  */
 #ifndef SANDBUS_INSIDE_H
@@ -81,7 +82,11 @@ bool inside_identity(struct inside *inside, struct fault *fault);
 bool inside_capabilities(struct inside *inside, struct fault *fault);
 bool inside_death_signal(struct inside *inside, struct fault *fault);
 bool inside_no_new_privileges(struct inside *inside, struct fault *fault);
+bool inside_landlock(struct inside *inside, struct fault *fault);
 bool inside_filter(struct inside *inside, struct fault *fault);
+
+/* The kernel's Landlock ABI, 0 where it has none that jobs can use. */
+int inside_landlock_abi(void);
 
 /* A directory or file below the new root, made where it is missing, as a descriptor for mounting on (O_PATH).
  * `path` is relative; symbolic links in it stay inside the new root. */

@@ -36,6 +36,11 @@
 #ifndef SYS_pidfd_send_signal
 #define SYS_pidfd_send_signal 424
 #endif
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_add_rule       445
+#define SYS_landlock_restrict_self  446
+#endif
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
@@ -99,6 +104,36 @@ int kernel_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve)
 {
     struct open_how how = {.flags = flags, .resolve = resolve};
     return (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+}
+
+int kernel_landlock_abi(void)
+{
+    enum { VERSION = 1 << 0 };
+    return (int)syscall(SYS_landlock_create_ruleset, NULL, 0UL, (unsigned long)VERSION);
+}
+
+int kernel_landlock_rules(uint64_t rights, uint64_t scopes)
+{
+    /* struct landlock_ruleset_attr. A kernel without the later members takes the first alone, and these if they are 0. */
+    struct {
+        uint64_t file_rights, network_rights, scopes;
+    } attributes = {rights, 0, scopes};
+    return (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0UL);
+}
+
+int kernel_landlock_allow(int rules, int place, uint64_t rights)
+{
+    enum { PATH_BENEATH = 1 };
+    struct {
+        uint64_t rights;
+        int32_t place;
+    } __attribute__((packed)) beneath = {rights, place};
+    return (int)syscall(SYS_landlock_add_rule, rules, (unsigned long)PATH_BENEATH, &beneath, 0UL);
+}
+
+int kernel_landlock_restrict(int rules)
+{
+    return (int)syscall(SYS_landlock_restrict_self, rules, 0UL);
 }
 
 int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags)

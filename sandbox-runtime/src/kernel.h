@@ -37,6 +37,12 @@ int kernel_mount_setattr(int dir, const char *path, unsigned flags, struct mount
 int kernel_detached_tmpfs(const char *mode, unsigned attributes);
 int kernel_openat2(int dir, const char *path, uint64_t flags, uint64_t resolve);
 
+/* The Landlock ABI, or -1. */
+int kernel_landlock_abi(void);
+/* A ruleset that handles these rights of files and scopes, as a descriptor. */
+int kernel_landlock_rules(uint64_t rights, uint64_t scopes);
+int kernel_landlock_allow(int rules, int place, uint64_t rights);
+int kernel_landlock_restrict(int rules);
 /* Installs the filter for this thread. Returns the descriptor of its listener, or -1 with errno. */
 int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags);
 /* Reads what is there now: EAGAIN rather than waiting, whatever the flags of the file. */

@@ -140,7 +140,7 @@ static void write_sandbox(const struct job *job, struct json_writer *json)
     json_key(json, "namespaces");
     result_write_namespaces(job->spec->network_host, json);
     key_string(json, "cgroup", cgroup_host_version(&job->supervisor->cgroups));
-    key_u64(json, "landlockAbi", 0);
+    key_u64(json, "landlockAbi", (uint64_t)inside_landlock_abi());
     key_u64(json, "uid", job->inside.uid);
     key_string(json, "network", job->spec->network_host ? "host" : "none");
     json_end_object(json);

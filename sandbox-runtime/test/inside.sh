@@ -57,6 +57,34 @@ expect 'a granted device' outcome=exited 'stdout=1' devices.granted.0=/dev/full 
 expect 'a device that is not there' outcome=setup-failed error.step=devices error.errno=ENOENT 'error.message=*/dev/nope*' -- --device /dev/nope -- true
 expect 'the host network, where given' 'sandbox.network=host' exitCode=0 -- --network host -- sh -c '[ $(wc -l </proc/net/dev) -ge 3 ]'
 
+# Landlock holds where mounts do not: a read-only mount lets whoever may write a fifo in it, and a shared network reaches every
+# abstract socket.
+"$launcher" check-host --json >"$work/result"
+abi=$(member landlockAbi)
+expect "Landlock is recorded (ABI $abi)" "sandbox.landlockAbi=$abi" -- -- true
+mkdir "$work/shared"
+mkfifo -m 666 "$work/shared/fifo"
+chmod 755 "$work/shared"
+try_fifo='
+import errno, os
+try: print(os.open("/opt/shared/fifo", os.O_WRONLY | os.O_NONBLOCK))
+except OSError as error: print(errno.errorcode[error.errno])'
+try_abstract='
+import errno, socket
+try: print(socket.socket(socket.AF_UNIX).connect("\0sandbus-host"))
+except OSError as error: print(errno.errorcode[error.errno])'
+if [ "$abi" -ge 2 ]; then
+    expect 'a fifo of the host cannot be written' outcome=exited stdout=EACCES -- --ro-bind "$work/shared:/opt/shared" -- python3 -c "$try_fifo"
+    expect 'files move between directories' outcome=exited stdout=x -- -- sh -c 'mkdir a b && echo x >a/f && mv a/f b/g && ln b/g a/h && mv a/h /job/h && mv /job/h out/h && cat out/h'
+fi
+if [ "$abi" -ge 6 ]; then
+    coproc python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind("\0sandbus-host"); s.listen(); print("ready", flush=True); input()'
+    read -r _ <&"${COPROC[0]}"
+    expect 'nor an abstract socket of the host be reached, with its network' outcome=exited stdout=EPERM -- --network host -- python3 -c "$try_abstract"
+    echo >&"${COPROC[1]}"
+    wait "$COPROC_PID"
+fi
+
 # SysV and POSIX shared memory, and abstract sockets, of two jobs at once.
 mkfifo "$work/first"
 "$launcher" run --result "$work/result-first" -- python3 -c '
