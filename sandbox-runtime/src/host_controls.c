@@ -234,10 +234,8 @@ static bool run_itself(struct host *host, struct job *job, struct job_spec *spec
     if (!options_init(spec, fault) || !options_parse(spec, sizeof words / sizeof words[0], words, fault))
         return false;
     job_start(job, &host->supervisor, spec, -1, sinks);
-    while (job->state != JOB_DONE) {
-        loop_turn(&host->supervisor.loop, job_next_deadline_us(job));
-        job_tick(job, clock_now_us());
-    }
+    while (job->state != JOB_DONE)
+        supervisor_turn(&host->supervisor, LOOP_FOREVER);
     return true;
 }
 

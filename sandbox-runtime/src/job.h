@@ -34,10 +34,13 @@ struct supervisor {
     struct devices *devices; /* from the first job on; NULL: the host has no cgroup2 */
     struct counts *counts;   /* from the first job on */
     unsigned most_jobs;
+    struct job *jobs; /* linked by `next`: those that were started and not freed */
 };
 
 /* Checks the host and opens what jobs need. */
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault);
+/* One turn of the loop for all jobs: waits for events until `until_us` at the latest, and for the jobs' own deadlines. */
+void supervisor_turn(struct supervisor *supervisor, uint64_t until_us);
 void supervisor_close(struct supervisor *supervisor);
 /* Whether the launcher itself is free of seccomp filters. */
 bool supervisor_check_outer_filter(struct fault *fault);
@@ -47,6 +50,7 @@ enum job_state { JOB_SETTING_UP, JOB_RUNNING, JOB_ENDING, JOB_CLEARING, JOB_FINI
 enum { JOB_SETUP_STEPS_MAX = 16 };
 
 struct job {
+    struct job *next;
     struct supervisor *supervisor;
     struct job_spec *spec;
     enum job_state state;
@@ -65,6 +69,7 @@ struct job {
 
     struct input input;
     struct output outputs[2]; /* standard output, standard error */
+    int stdin_file;           /* --stdin, open; -1: none */
     int pipe_in, pipe_out[2]; /* the launcher's ends, until the streams own them */
 
     enum outcome outcome;
@@ -97,14 +102,17 @@ extern const unsigned setup_step_count;
 /* Runs the list. False with job->fault set. */
 bool job_setup(struct job *job);
 
-/* Starts a job. Its input comes from stdin_fd (-1: none), its output goes to the sinks. A failure is an outcome like any
- * other: run the loop until job->state is JOB_DONE. */
+/* Starts a job. Its input comes from --stdin, else from stdin_fd (-1: none, INPUT_IS_FED: input_feed), its output goes to the
+ * sinks. A failure is an outcome like any other: call supervisor_turn until job->state is JOB_DONE. Then the result is final;
+ * whoever wants the rest of the output goes on until it is delivered. */
 void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd,
                struct sink *sinks[2]);
 /* Ends the job: kills the whole tree. The first reason given stays. */
 void job_end(struct job *job, enum outcome outcome);
 /* The user wants no more of it: ends the job, and gives up output that nobody takes. */
 void job_cancel(struct job *job);
+/* Whether the sinks have taken all of its output. */
+bool job_is_delivered(const struct job *job);
 /* When job_tick wants to be called next, at the latest. */
 uint64_t job_next_deadline_us(const struct job *job);
 void job_tick(struct job *job, uint64_t now_us);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* User ids of jobs: above the ranges that login, containers and systemd hand out, below 2^31. The low bits are the number of
@@ -24,6 +25,20 @@ static bool open_collect_dir(struct job *job, struct fault *fault)
     job->collect_dir = open(job->spec->collect_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return job->collect_dir >= 0 ||
            fault_set(fault, errno, "make the directory first", "cannot collect outputs in %s", job->spec->collect_dir);
+}
+
+/* Regular files, and devices such as /dev/null. A fifo might have no writer. */
+static bool open_stdin(struct job *job, struct fault *fault)
+{
+    const char *path = job->spec->stdin_path;
+    struct stat status;
+    if (!path)
+        return true;
+    job->stdin_file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (job->stdin_file < 0 || fstat(job->stdin_file, &status) < 0)
+        return fault_set(fault, errno, "check the path and who may read it", "cannot open --stdin %s", path);
+    return S_ISREG(status.st_mode) || S_ISCHR(status.st_mode) ||
+           fault_set(fault, 0, "give a regular file, or /dev/null", "--stdin %s is no regular file", path);
 }
 
 static bool make_groups(struct job *job, struct fault *fault)
@@ -128,6 +143,7 @@ static bool watch_child(struct job *job, struct fault *fault)
 
 const struct setup_step setup_steps[] = {
     {"collect-dir", open_collect_dir},
+    {"stdin", open_stdin},
     {"cgroup-create", make_groups},
     {"memory-limit", limit_memory},
     {"cpu-limit", limit_cpu},

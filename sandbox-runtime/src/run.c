@@ -5,8 +5,6 @@
 #include "kernel.h"
 #include "options.h"
 
-#include "clock.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -113,16 +111,13 @@ static void watch_result_reader(struct run *run)
 
 static int run_job(struct run *run)
 {
-    struct loop *loop = &run->supervisor.loop;
     struct job *job = &run->job;
     struct sink *sinks[2] = {&run->sinks[0].sink, &run->sinks[1].sink};
     for (int i = 0; i < 2; i++)
-        descriptor_sink_init(&run->sinks[i], loop, STDOUT_FILENO + i, &job->outputs[i]);
+        descriptor_sink_init(&run->sinks[i], &run->supervisor.loop, STDOUT_FILENO + i, &job->outputs[i]);
     job_start(job, &run->supervisor, &run->spec, STDIN_FILENO, sinks);
-    while (job->state != JOB_DONE) {
-        loop_turn(loop, job_next_deadline_us(job));
-        job_tick(job, clock_now_us());
-    }
+    while (job->state != JOB_DONE || !job_is_delivered(job))
+        supervisor_turn(&run->supervisor, LOOP_FOREVER);
     struct json_writer json;
     json_init(&json, 32 << 20);
     result_write(job, &json);
