@@ -151,7 +151,8 @@ bool output_open(struct output *output, struct loop *loop, int pipe_fd, struct s
 
 void output_resume(struct output *output)
 {
-    step_output(output);
+    if (output->buffer)
+        step_output(output);
 }
 
 void output_finish(struct output *output)
