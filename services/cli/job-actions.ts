@@ -176,7 +176,7 @@ function usageOf(result: JobResult): string {
  * The job as the ledger knows it. One that was submitted a moment ago may not be recorded yet: it has a little time.
  */
 async function mustKnow(client: SandbusClient, jobId: string): Promise<JobSummary> {
-  for (let tries = 0; tries < 10; tries++) {
+  for (let tries = 0; tries < 5; tries++) {
     const job = await client.job(jobId);
     if (job !== null) return job;
     await new Promise((resolve) => setTimeout(resolve, 200));
