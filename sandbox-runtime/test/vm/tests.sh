@@ -74,7 +74,7 @@ outcomes() {
     expect 'a job ends' outcome=exited exit=0 stdout=hello "sandbox.cgroup=$version" 'sandbox.landlockAbi>1' -- -- echo hello
     expect 'memory hog' outcome=memory-exceeded exit=137 "${oom_kills[@]}" 'usage.peakMemoryBytes>15000000' 'usage.peakMemoryBytes<16777217' -- "${plugin[@]}" --memory 16M -- /plugin/bad hog
     expect 'a child is the hog, and all of the tree dies' outcome=memory-exceeded exitCode=null signal=9 -- "${plugin[@]}" --memory 16M -- /plugin/bad child-hog
-    expect 'throttled until its CPU time is used up' outcome=cpu-time-exceeded exit=137 'usage.throttledMs>100' 'usage.wallMs>500' -- "${plugin[@]}" --cpus 0.25 --cpu-time 0.2 -- /plugin/bad spin 1
+    expect 'throttled until its CPU time is used up' outcome=cpu-time-exceeded exit=137 'usage.throttledMs>50' -- "${plugin[@]}" --cpus 0.5 --cpu-time 0.6 -- /plugin/bad spin 1
     expect 'wall clock' outcome=wall-time-exceeded exit=137 'usage.wallMs>199' -- --wall 0.2 -- sleep 1000
     expect 'a daemon that ignores signals' outcome=exited stdout='parent ends' -- "${plugin[@]}" -- /plugin/bad daemon
     expect 'a stopped child' outcome=exited stdout='child stopped' -- "${plugin[@]}" -- /plugin/bad stopped
