@@ -14,6 +14,7 @@
 #include "cgroup.h"
 #include "devices.h"
 #include "fault.h"
+#include "rootless.h"
 #include "spec.h"
 
 #include <stdbool.h>
@@ -25,7 +26,9 @@ struct inside {
     const struct cgroup_job *cgroup;
     const struct device_grant *grants; /* nodes to make in /dev */
     size_t grant_count;
-    uid_t uid;    /* of the job; its group id is the same number */
+    const struct rootless *rootless;
+    uid_t uid;    /* of the job */
+    gid_t gid;    /* as root the same number */
     int report;   /* packet socket to the supervisor */
     int stdio[3]; /* the job's ends of the pipes */
     int origin;   /* set by origin: the launcher's working directory, where relative paths of the host begin */
@@ -52,6 +55,7 @@ _Noreturn void init_main(struct inside *inside);
 /* The words that `ps` shows for this process are overwritten in the child: they tell paths of the host. */
 void inside_remember_title(int count, char **words);
 
+bool inside_user_namespace(struct inside *inside, struct fault *fault);
 bool inside_join_cgroups(struct inside *inside, struct fault *fault);
 bool inside_open_origin(struct inside *inside, struct fault *fault);
 bool inside_open_plugin(struct inside *inside, struct fault *fault);

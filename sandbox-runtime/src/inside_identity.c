@@ -3,6 +3,7 @@
 #include "descriptor.h"
 #include "kernel.h"
 #include "policy.h"
+#include "report.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -22,6 +23,19 @@
 
 #define HOST_MEND "see: launcher check-host"
 
+/* The supervisor maps subordinate ids, since only newuidmap may; then it says go for the first time. */
+bool inside_user_namespace(struct inside *inside, struct fault *fault)
+{
+    const struct rootless *rootless = inside->rootless;
+    if (!rootless->active)
+        return true;
+    if (!rootless_has_ids(rootless))
+        return rootless_map_one(rootless, inside->uid, inside->gid, fault);
+    if (report_await_go(inside->report))
+        return true;
+    _exit(125);
+}
+
 bool inside_join_cgroups(struct inside *inside, struct fault *fault)
 {
     return cgroup_job_join(inside->cgroup, fault);
@@ -35,8 +49,7 @@ static int by_number(const void *left, const void *right)
 /* Of all that the supervisor has open, the job's own files and those of other jobs, few descriptors stay. */
 bool inside_close_descriptors(struct inside *inside, struct fault *fault)
 {
-    int kept[] = {inside->origin,   inside->plugin,   inside->report,
-                  inside->stdio[0], inside->stdio[1], inside->stdio[2]};
+    int kept[] = {inside->origin, inside->plugin, inside->report, inside->stdio[0], inside->stdio[1], inside->stdio[2]};
     unsigned next = 0;
     qsort(kept, sizeof kept / sizeof kept[0], sizeof kept[0], by_number);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
@@ -132,7 +145,7 @@ bool inside_resource_limits(struct inside *inside, struct fault *fault)
 bool inside_stdio(struct inside *inside, struct fault *fault)
 {
     for (int i = 0; i < 3; i++)
-        if (fchown(inside->stdio[i], inside->uid, inside->uid) < 0)
+        if (fchown(inside->stdio[i], inside->uid, inside->gid) < 0)
             return fault_set(fault, errno, HOST_MEND, "cannot give the job its standard streams");
     return true;
 }
@@ -153,10 +166,11 @@ bool inside_bounding_set(struct inside *inside, struct fault *fault)
 /* Raw system calls: libc's wrappers would want to tell other threads, of which there are none. */
 bool inside_identity(struct inside *inside, struct fault *fault)
 {
-    unsigned long id = inside->uid;
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, id, id, id) < 0 ||
-        syscall(SYS_setresuid, id, id, id) < 0)
-        return fault_set(fault, errno, HOST_MEND, "cannot become the job's user %lu", id);
+    unsigned long uid = inside->uid, gid = inside->gid;
+    bool has_groups = !inside->rootless->active || rootless_has_ids(inside->rootless);
+    if ((has_groups && syscall(SYS_setgroups, 0, NULL) < 0) || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
+        syscall(SYS_setresuid, uid, uid, uid) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot become the job's user %lu", uid);
     umask(022);
     return true;
 }

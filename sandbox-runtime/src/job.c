@@ -25,6 +25,7 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     *job = (struct job){.supervisor = supervisor,
                         .spec = spec,
                         .collect_dir = -1,
+                        .user_namespace = -1,
                         .job_dir = -1,
                         .stdin_file = -1,
                         .pipe_in = -1,
@@ -32,6 +33,7 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
                         .init = -1};
     job->inside = (struct inside){.spec = spec,
                                   .cgroup = &job->cgroup,
+                                  .rootless = &supervisor->rootless,
                                   .report = -1,
                                   .stdio = {-1, -1, -1},
                                   .origin = -1,

@@ -30,6 +30,7 @@
 /* What all jobs of one launcher process share. */
 struct supervisor {
     struct loop loop;
+    struct rootless rootless;
     struct cgroup_host cgroups;
     struct devices *devices; /* from the first job on; NULL: the host has no cgroup2 */
     struct counts *counts;   /* from the first job on */
@@ -47,7 +48,7 @@ bool supervisor_check_outer_filter(struct fault *fault);
 
 enum job_state { JOB_SETTING_UP, JOB_RUNNING, JOB_ENDING, JOB_CLEARING, JOB_FINISHING, JOB_DONE };
 
-enum { JOB_SETUP_STEPS_MAX = 16 };
+enum { JOB_SETUP_STEPS_MAX = 20 };
 
 struct job {
     struct job *next;
@@ -87,6 +88,7 @@ struct job {
     uint32_t inside_us[REPORT_STEPS_MAX];
 
     int collect_dir;        /* where outputs go; -1: nowhere */
+    int user_namespace;     /* rootless: the job's, in which its outputs can be read; else -1 */
     int job_dir;            /* /job of the job, open, where outputs are collected */
     struct watch collector; /* pipe from the collecting process */
     pid_t collector_pid;
@@ -146,7 +148,7 @@ void result_write(const struct job *job, struct json_writer *json);
 /* The result of a job that never was: bad options, or a host that gives no sandbox. */
 void result_write_fault(const struct fault *fault, struct json_writer *json);
 /* The names of the namespaces that a job gets, as an array. */
-void result_write_namespaces(bool network_host, struct json_writer *json);
+void result_write_namespaces(bool user, bool network_host, struct json_writer *json);
 /* What `launcher run` exits with. */
 int result_exit_code(const struct job *job);
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,9 +65,17 @@ static bool limit_processes(struct job *job, struct fault *fault)
 static bool choose_user(struct job *job, struct fault *fault)
 {
     uint64_t number = cgroup_job_number(&job->cgroup) & UID_MASK;
+    struct inside *inside = &job->inside;
+    if (inside->rootless->active && job->spec->uid)
+        return fault_set(fault, EPERM, "leave --uid out, or run the launcher as root", "only root chooses a user id");
+    if (inside->rootless->active) {
+        rootless_choose(inside->rootless, number, &inside->uid, &inside->gid);
+        return true;
+    }
     if (!job->spec->uid && !number)
         return fault_set(fault, errno, "give --uid", "cannot choose a user id");
-    job->inside.uid = (uid_t)(job->spec->uid ? job->spec->uid : UID_BASE + number);
+    inside->uid = (uid_t)(job->spec->uid ? job->spec->uid : UID_BASE + number);
+    inside->gid = inside->uid;
     return true;
 }
 
@@ -104,6 +113,8 @@ static bool clone_child(struct job *job, struct fault *fault)
         .pidfd = (uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
+    if (job->inside.rootless->active)
+        args.flags |= CLONE_NEWUSER;
     if (!job->spec->network_host)
         args.flags |= CLONE_NEWNET;
     if (unified >= 0) {
@@ -119,10 +130,28 @@ static bool clone_child(struct job *job, struct fault *fault)
     arena_share_with_children(&job->spec->arena, false);
     errno = saved;
     if (job->init < 0)
-        return fault_set(fault, errno, "run as root (Linux 5.14 or newer); see: launcher check-host",
+        return fault_set(fault, errno,
+                         job->inside.rootless->active ? rootless_mend()
+                                                      : "use Linux 5.14 or newer; see: launcher check-host",
                          "cannot start a process in new namespaces");
     watch_init(&job->process, pidfd, job_process_ready, job);
     return true;
+}
+
+/* Rootless only: the child waits for its ids, and its files can be read only from within its user namespace. */
+static bool map_ids(struct job *job, struct fault *fault)
+{
+    const struct rootless *rootless = job->inside.rootless;
+    char path[64];
+    if (!rootless->active)
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)job->init);
+    job->user_namespace = open(path, O_RDONLY | O_CLOEXEC);
+    if (job->user_namespace < 0)
+        return fault_set(fault, errno, "see: launcher check-host", "cannot open the job's user namespace");
+    if (!rootless_has_ids(rootless))
+        return true;
+    return rootless_map(rootless, job->init, job->inside.uid, job->inside.gid, fault) && report_send_go(job->report.fd);
 }
 
 /* The child has its own copies of its ends now. */
@@ -154,6 +183,7 @@ const struct setup_step setup_steps[] = {
     {"notify", prepare_notify},
     {"namespaces", clone_child},
     {"watch", watch_child},
+    {"id-map", map_ids}, /* after watch: from here on the child's end is seen, whatever fails */
     /* Beside the child, which sets itself up meanwhile and then waits for the go that follows this list. */
     {"device-controller", accounts_ready},
     {"device-rules", accounts_limit_devices},
@@ -182,14 +212,6 @@ bool job_setup(struct job *job)
     return true;
 }
 
-static bool check_privileges(struct fault *fault)
-{
-    if (geteuid() == 0)
-        return true;
-    fault_name_step(fault, "privileges");
-    return fault_set(fault, EPERM, "run the launcher as root", "the launcher needs root to build the sandbox");
-}
-
 /* A filter that is there already may answer calls before ours sees them: denials would go unrecorded. */
 bool supervisor_check_outer_filter(struct fault *fault)
 {
@@ -211,7 +233,8 @@ bool supervisor_check_outer_filter(struct fault *fault)
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
 {
     *supervisor = (struct supervisor){.loop = {.epoll = -1}, .most_jobs = most_jobs};
-    if (!check_privileges(fault) || !supervisor_check_outer_filter(fault))
+    rootless_open(&supervisor->rootless);
+    if (!supervisor_check_outer_filter(fault))
         return false;
     if (!cgroup_host_open(&supervisor->cgroups, fault)) {
         fault_name_step(fault, "cgroup-host");

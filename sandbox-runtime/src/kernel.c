@@ -166,6 +166,11 @@ void kernel_default_signal(int number)
     syscall(SYS_rt_sigaction, number, action, NULL, sizeof action[0]);
 }
 
+int kernel_enter_user_namespace(int namespace)
+{
+    return (int)syscall(SYS_setns, namespace, CLONE_NEWUSER);
+}
+
 int kernel_sethostname(const char *name)
 {
     return (int)syscall(SYS_sethostname, name, strlen(name));

@@ -51,6 +51,7 @@ int kernel_close_range(unsigned first, unsigned last, unsigned flags);
 int kernel_pidfd_kill(int pidfd, int signal);
 /* Gives a signal its default action, also those that libc keeps for itself and refuses to touch. */
 void kernel_default_signal(int number);
+int kernel_enter_user_namespace(int namespace);
 int kernel_sethostname(const char *name);
 /* A session keyring of this process's own, so that nothing reaches the launcher's. */
 int kernel_join_new_keyring(void);

@@ -229,6 +229,8 @@ _Noreturn static void collector_main(struct job *job, int to, pid_t launcher)
     json_init(&collection.skipped, 7 << 20);
     if (getppid() != launcher)
         _exit(1);
+    if (job->user_namespace >= 0 && kernel_enter_user_namespace(job->user_namespace) < 0)
+        _exit(1);
     int from = openat(job->job_dir, "out", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (from >= 0) {
         collect_directory(&collection, from, job->collect_dir, 0);
