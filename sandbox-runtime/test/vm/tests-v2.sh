@@ -93,3 +93,11 @@ threaded
 controller_not_given
 read_only
 ordinary_user
+
+# Without root, in a delegated group: the tests of the ordinary host, on this layout.
+rootless() {
+    group=service
+    check 'without root' /test/vm/enter service bash /test/rootless.sh
+    check 'nothing is left of the jobs without root' group_is_empty
+}
+rootless
