@@ -1,6 +1,6 @@
 /** The whole system for one test file: nats-server, four services, a trusted key, a policy. Leaves nothing behind. */
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { defaultPolicy } from '../services/cli/default-policy.ts';
@@ -19,6 +19,7 @@ import {
   runtimeOfFileName,
   STATEMENT_PAYLOAD_TYPE,
   signEnvelope,
+  signTrustStore,
   statementFor,
   withKey,
 } from '../services/trust/index.ts';
@@ -32,6 +33,12 @@ export interface TestSystem {
   readonly system: System;
   readonly client: SandbusClient;
   readonly key: SigningKey;
+  /** Signs the trust store; its public key is pinned. */
+  readonly root: SigningKey;
+  /** The trust store's content as it was published last. */
+  readonly trust: TrustStoreContent;
+  /** Signs content by the root and puts it where the services read it, as a whole. */
+  publishTrust(content: TrustStoreContent, by?: SigningKey): Promise<void>;
   /** An envelope over `bytes` under `name`, by the trusted key unless another is given. */
   sign(name: string, bytes: Uint8Array, changes?: Partial<PluginStatement>, key?: SigningKey): Uint8Array;
   /** Signs and submits, waits for the end. */
@@ -43,7 +50,16 @@ export async function startTestSystem(environment: Record<string, string> = {}):
   const stateDir = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
   const key = generateKey();
   await mkdir(stateDir, { recursive: true });
-  await writeFile(join(stateDir, 'trust.json'), value(encodeTrustStore(trustStoreFor(key))));
+  const root = generateKey();
+  let trust = trustStoreFor(key);
+  const trustFile = join(stateDir, 'trust.json');
+  const publishTrust: TestSystem['publishTrust'] = async (content, by = root) => {
+    await writeFile(`${trustFile}.new`, signTrustStore(value(encodeTrustStore(content)), by));
+    await rename(`${trustFile}.new`, trustFile);
+    trust = content;
+  };
+  await publishTrust(trust);
+  await writeFile(join(stateDir, 'root.pub'), publicKeyToPem(root.publicKey));
   await writeFile(join(stateDir, 'policy.json'), value(encodePolicy(defaultPolicy)));
   const system = await startAll({ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment });
   const client = await connect({ url: system.url, tenant: 'acme' });
@@ -57,6 +73,11 @@ export async function startTestSystem(environment: Record<string, string> = {}):
     system,
     client,
     key,
+    root,
+    get trust() {
+      return trust;
+    },
+    publishTrust,
     sign,
     run: async (name, source, request = {}) => {
       const bytes = Buffer.from(source);

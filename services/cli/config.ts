@@ -1,13 +1,14 @@
 /** What the command line takes from the environment. */
-import { join } from 'node:path';
 import { z } from 'zod';
 import { commonShape, installation, loadConfig } from '../platform/config.ts';
+import { trustFilesOf, trustShape } from '../trust-store/config.ts';
 
 const shape = {
   ...commonShape,
   SANDBUS_TENANT: z.string().min(1).default('default'),
-  SANDBUS_TRUST_STORE: z.string().min(1).nullable().default(null),
-  SANDBUS_POLICY: z.string().min(1).nullable().default(null),
+  ...trustShape,
+  SANDBUS_ROOT_KEY: z.string().min(1).nullable().default(null),
+  SANDBUS_SIGNING_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LAUNCHER: z.string().min(1).default(installation.launcher),
   SANDBUS_PYTHON: z.string().min(1).default('/usr/bin/python3'),
   SANDBUS_RUBY: z.string().min(1).default('/usr/bin/ruby'),
@@ -17,13 +18,17 @@ const shape = {
 
 export function loadCliConfig() {
   const config = loadConfig(shape);
+  const files = trustFilesOf(config);
   return Object.freeze({
     natsUrl: config.SANDBUS_NATS_URL,
     credentials: config.SANDBUS_NATS_CREDS,
     tenant: config.SANDBUS_TENANT,
     stateDir: config.SANDBUS_STATE_DIR,
-    trustStore: config.SANDBUS_TRUST_STORE ?? join(config.SANDBUS_STATE_DIR, 'trust.json'),
-    policy: config.SANDBUS_POLICY ?? join(config.SANDBUS_STATE_DIR, 'policy.json'),
+    trustStore: files.trustStore,
+    trustRoot: files.root,
+    policy: files.policy,
+    rootKey: config.SANDBUS_ROOT_KEY,
+    signingKey: config.SANDBUS_SIGNING_KEY,
     launcher: config.SANDBUS_LAUNCHER,
     interpreters: {
       python: config.SANDBUS_PYTHON,

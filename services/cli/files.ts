@@ -1,4 +1,5 @@
 /** Reading and writing files of the person at the keyboard: each fault names the file and what to do. */
+import { createReadStream } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -7,6 +8,15 @@ import { UsageError } from '../platform/errors.ts';
 export async function readBytes(path: string, what: string): Promise<Uint8Array> {
   try {
     return await readFile(path);
+  } catch (cause) {
+    throw new UsageError(`cannot read ${what} ${path}: ${reasonOf(cause)}`);
+  }
+}
+
+/** The file's bytes, piece by piece: for files of any size. */
+export async function* streamBytes(path: string, what: string): AsyncGenerator<Buffer, void> {
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: 256 * 1024 })) yield chunk as Buffer;
   } catch (cause) {
     throw new UsageError(`cannot read ${what} ${path}: ${reasonOf(cause)}`);
   }

@@ -91,8 +91,9 @@ async function prepare(
   const unavailable = await placeContent(parts, job, folder);
   if (unavailable !== null) return { ok: false, reason: 'PLUGIN_UNAVAILABLE', detail: unavailable };
   // After the fetch, which may take its time: this is the last word before the start.
+  const { store: trustStore, problem: trustStoreProblem } = await parts.trust.current();
   const nowMs = parts.context.clock.nowMs();
-  const facts = { now: nowMs, trustStore: parts.trustStore.current(), policy: parts.policy.current() };
+  const facts = { now: nowMs, trustStore, trustStoreProblem, policy: parts.policy.current() };
   const trust = decideTrust(trustRequestOf(job), facts, parts.memory);
   const refusal = refuseStart(lease.entry, { nowMs, trust });
   if (refusal !== null) return refusal;

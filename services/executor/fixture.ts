@@ -1,6 +1,6 @@
 /** For tests: a bus, and executors as processes of their own, given work as the router would give it. */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Events, JobFinished, JobRouted, LogChunk, Runtime } from '../../schemas/generated/events.ts';
@@ -31,6 +31,7 @@ import {
   runtimeOfFileName,
   STATEMENT_PAYLOAD_TYPE,
   signEnvelope,
+  signTrustStore,
   statementFor,
   withKey,
 } from '../trust/index.ts';
@@ -39,6 +40,7 @@ const dayMs = 86_400_000;
 const mebibyte = 1024 * 1024;
 export const tenant = 'acme';
 export const key = generateKey();
+const root = generateKey();
 
 export interface WorkRequest {
   readonly name: string;
@@ -87,6 +89,7 @@ export class ExecutorFixture {
       bus.objects('artifacts'),
     ]);
     const fixture = new ExecutorFixture(folder, server, { bus, states, plugins, artifacts });
+    await writeFile(join(folder, 'root.pub'), publicKeyToPem(root.publicKey));
     await fixture.publishTrust(fixture.store);
     await writeFile(join(folder, 'policy.json'), expectValue(encodePolicy(policy)));
     return fixture;
@@ -94,7 +97,9 @@ export class ExecutorFixture {
 
   async publishTrust(content: TrustStoreContent): Promise<void> {
     this.store = content;
-    await writeFile(join(this.folder, 'trust.json'), expectValue(encodeTrustStore(content)));
+    const file = signTrustStore(expectValue(encodeTrustStore(content)), root);
+    await writeFile(join(this.folder, 'trust.json.new'), file);
+    await rename(join(this.folder, 'trust.json.new'), join(this.folder, 'trust.json'));
   }
 
   /** Starts an executor and resolves when it says that it is ready. */

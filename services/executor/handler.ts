@@ -9,7 +9,7 @@ import type { Span } from '../platform/telemetry.ts';
 import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platform/telemetry.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
-import type { TrustedRun } from '../trust/index.ts';
+import type { TrustedRun, TrustStore } from '../trust/index.ts';
 import { findRevocation } from '../trust/index.ts';
 import { runAttempt } from './attempt.ts';
 import type { StopReason, Unfit } from './decide.ts';
@@ -75,12 +75,8 @@ export class WorkHandler {
   }
 
   /** Ends running jobs whose plugin or signers are trusted no more. */
-  endRevoked(): void {
-    const store = this.#parts.trustStore.current();
-    for (const { stop, trusted } of this.#underway.values()) {
-      const revoked = trusted === null || store === null ? null : findRevocation(trusted, store);
-      if (revoked !== null) stop.abort({ kind: 'revoked', message: revoked.detail } satisfies StopReason);
-    }
+  endRevoked(store: TrustStore): void {
+    for (const underway of this.#underway.values()) endIfRevoked(underway, store);
   }
 
   async #take(job: Job, delivery: Delivery, underway: Underway): Promise<void> {
@@ -110,7 +106,7 @@ export class WorkHandler {
     const unfit = unfitFor(job, {
       memoryBudgetBytes: this.#budget.totalBytes,
       allowHostNetwork: config.allowHostNetwork,
-      trustStoreVersion: this.#parts.trustStore.current()?.version ?? null,
+      trust: await this.#parts.trust.current(),
     });
     if (unfit !== null) return this.#decline(job, delivery, snapshot, unfit);
     await this.#inSpan(job, delivery, (span) =>
@@ -167,6 +163,8 @@ export class WorkHandler {
     underway.lease = lease;
     const onTrusted = (run: TrustedRun) => {
       underway.trusted = run;
+      // The store may have changed since it was asked.
+      endIfRevoked(underway, this.#parts.trust.latest.store);
     };
     try {
       await runAttempt(this.#parts, {
@@ -219,6 +217,11 @@ export class WorkHandler {
         throw steadily(delivery, 1000, code, message);
     });
   }
+}
+
+function endIfRevoked({ stop, trusted }: Underway, store: TrustStore | null): void {
+  const revoked = trusted === null || store === null ? null : findRevocation(trusted, store);
+  if (revoked !== null) stop.abort({ kind: 'revoked', message: revoked.detail } satisfies StopReason);
 }
 
 /** A retry after the same time at each delivery: the consume loop doubles the delay that it is given. */

@@ -7,7 +7,9 @@ import { JobStates } from '../platform/job-state.ts';
 import type { ServiceContext, StartService } from '../platform/service.ts';
 import { subjects } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
-import { createEnvelopeMemory, parsePolicy, parseTrustStore } from '../trust/index.ts';
+import { createEnvelopeMemory, parsePolicy } from '../trust/index.ts';
+import { TrustStoreKeeper } from '../trust-store/keeper.ts';
+import { TrustStoreMarks } from '../trust-store/marks.ts';
 import type { ExecutorConfig } from './config.ts';
 import { loadExecutorConfig } from './config.ts';
 import { ContentStore } from './content-store.ts';
@@ -20,7 +22,6 @@ import type { ExecutorParts } from './parts.ts';
 import { WorkFolder } from './work-folder.ts';
 import { WorkLoop } from './work-loop.ts';
 
-const revocationCheckMs = 1_000;
 /** After the grace time, for the launchers to end and the bus to take what they say. */
 const lastWordsMs = 5_000;
 
@@ -43,7 +44,8 @@ export const start: StartService = async (context) => {
   const stopNotices = bus.listen(subjects.cancelNotice(config.id), ({ data }) =>
     handler.onCancelNotice(Buffer.from(data).toString('utf8')),
   );
-  const revocations = setInterval(() => handler.endRevoked(), revocationCheckMs);
+  // A store that is gone stops new jobs; only one that says so takes the permission from running ones.
+  parts.trust.onChange((store) => store !== null && handler.endRevoked(store));
   return {
     failed: loop.failed,
     stop: async () => {
@@ -52,8 +54,8 @@ export const start: StartService = async (context) => {
       handler.endAll();
       if (!(await within(lastWordsMs, loop.idle()))) giveUp.abort();
       await loop.idle();
-      clearInterval(revocations);
       stopNotices();
+      await parts.trust.stop();
       await parts.folders.close();
     },
   };
@@ -64,7 +66,7 @@ async function assemble(
   config: ExecutorConfig,
   giveUp: AbortSignal,
 ): Promise<ExecutorParts> {
-  const { bus, log } = context;
+  const { bus, log, clock } = context;
   const launcher = new Launcher(config.launcher);
   const host = await checkHost(launcher, config);
   const inventory = await takeInventory(config.interpreters, log);
@@ -73,6 +75,7 @@ async function assemble(
   await content.open();
   const folders = await WorkFolder.open(join(state, 'jobs'), config.id, config.hostname);
   describe(context, config, { inventory, host });
+  const marks = new TrustStoreMarks(await bus.kv('trust'));
   return {
     context,
     config,
@@ -83,8 +86,8 @@ async function assemble(
     content,
     folders,
     artifacts: await bus.objects('artifacts'),
-    trustStore: new WatchedFile(config.trustStorePath, parseTrustStore, log),
-    policy: new WatchedFile(config.policyPath, parsePolicy, log),
+    trust: await TrustStoreKeeper.open({ files: config.files, marks, clock, log }),
+    policy: new WatchedFile(config.files.policy, parsePolicy, log),
     memory: createEnvelopeMemory(),
     giveUp,
   };

@@ -16,6 +16,11 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_STATE_DIR:
     'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
   SANDBUS_TRUST_STORE: 'trust store file, <state>/trust.json unless set',
+  SANDBUS_TRUST_ROOT:
+    'public key of the root that signs the trust store: a file, or the key; <state>/root.pub unless set',
+  SANDBUS_ROOT_KEY:
+    'private key of the root for `sandbus trust`: a file, or fd:N; <state>/root.pem unless set',
+  SANDBUS_SIGNING_KEY: 'private key for `sandbus sign`: a file, or fd:N',
   SANDBUS_POLICY: 'policy file of the operator, <state>/policy.json unless set',
   SANDBUS_TENANT: 'tenant of the command line, `default` unless set',
   SANDBUS_LAUNCHER: 'the launcher, sandbox-runtime/build/launcher unless set',
@@ -87,7 +92,8 @@ export const positiveNumber = z
   .transform(Number)
   .refine((n) => n > 0 && Number.isFinite(n), 'must be a number above 0');
 
-const passedOn = /^(SANDBUS_|OTEL_|LC_)|^(PATH|HOME|LANG|TZ|TMPDIR)$/;
+/** No service has any use for the keys that sign. */
+const passedOn = /^(SANDBUS_(?!ROOT_KEY$|SIGNING_KEY$)|OTEL_|LC_)|^(PATH|HOME|LANG|TZ|TMPDIR)$/;
 
 /** What a service that we start gets to see of our environment, with `overrides` on top. */
 export function serviceEnvironment(

@@ -204,6 +204,8 @@ export const kvBuckets = [
   { name: 'schemas', maxBytes: 8 * mebibyte, ttlMs: 0 },
   /** How far each upload has come; the parts themselves are objects. An upload left alone for a day is forgotten. */
   { name: 'uploads', maxBytes: 16 * mebibyte, ttlMs: 24 * hourMs },
+  /** The highest trust store that any machine has put in force. */
+  { name: 'trust', maxBytes: mebibyte, ttlMs: 0 },
 ] as const;
 export const kvKey = (job: JobRef): string => `${job.tenant}.${job.jobId}`;
 

@@ -5,7 +5,9 @@ import { JobStates } from '../platform/job-state.ts';
 import type { StartService } from '../platform/service.ts';
 import { consumers, requestFilters } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
-import { createEnvelopeMemory, parsePolicy, parseTrustStore } from '../trust/index.ts';
+import { createEnvelopeMemory, parsePolicy } from '../trust/index.ts';
+import { TrustStoreKeeper } from '../trust-store/keeper.ts';
+import { TrustStoreMarks } from '../trust-store/marks.ts';
 import { loadVerifierConfig } from './config.ts';
 import type { VerifierParts } from './handler.ts';
 import { handleSubmission } from './handler.ts';
@@ -17,14 +19,16 @@ const maxUploadBytes = 256 * 1024 * 1024;
 
 export const start: StartService = async (context) => {
   const { bus, log, clock } = context;
-  const config = loadVerifierConfig();
+  const { files } = loadVerifierConfig();
+  const marks = new TrustStoreMarks(await bus.kv('trust'));
+  const trust = await TrustStoreKeeper.open({ files, marks, clock, log });
   const plugins = await bus.objects('plugins');
   const parts: VerifierParts = {
     context,
     states: await JobStates.bind(bus),
     plugins,
-    trustStore: new WatchedFile(config.trustStoreFile, parseTrustStore, log),
-    policy: new WatchedFile(config.policyFile, parsePolicy, log),
+    trust,
+    policy: new WatchedFile(files.policy, parsePolicy, log),
     memory: createEnvelopeMemory(),
   };
   const uploads = { plugins, uploads: await bus.kv('uploads'), log, maxBytes: maxUploadBytes };
@@ -45,6 +49,7 @@ export const start: StartService = async (context) => {
     stop: async () => {
       stopUploads();
       await loop.stop();
+      await trust.stop();
     },
   };
 };

@@ -3,6 +3,7 @@
  * It publishes a signed job and reads the result, as a program in any language could.
  */
 import assert from 'node:assert/strict';
+import type { KeyObject } from 'node:crypto';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -33,7 +34,11 @@ before(async () => {
     expires: to,
   };
   const store = { version: 1, expires: to, threshold: 1, keys: [key], revokedKeys: [], revokedDigests: [] };
-  writeFileSync(join(stateDir, 'trust.json'), JSON.stringify(store));
+  const root = generateKeyPairSync('ed25519');
+  const type = 'application/vnd.sandbus.trust-store+json';
+  const signedStore = seal(type, Buffer.from(JSON.stringify(store)), root.privateKey);
+  writeFileSync(join(stateDir, 'trust.json'), JSON.stringify({ rotations: [], store: signedStore }));
+  writeFileSync(join(stateDir, 'root.pub'), root.publicKey.export({ type: 'spki', format: 'pem' }));
   const most = { memoryBytes: 2 ** 30, cpuMillis: 2000, wallMs: 60_000, cpuTimeMs: null, processes: 256 };
   const ceilings = {
     ...most,
@@ -105,11 +110,14 @@ function envelopeFor(name: string, plugin: Buffer): Buffer {
       predicate,
     }),
   );
-  const payloadType = 'application/vnd.in-toto+json';
+  return Buffer.from(JSON.stringify(seal('application/vnd.in-toto+json', payload, privateKey)));
+}
+
+function seal(payloadType: string, payload: Buffer, key: KeyObject) {
   const head = `DSSEv1 ${payloadType.length} ${payloadType} ${payload.length} `;
-  const sig = sign(null, Buffer.concat([Buffer.from(head), payload]), privateKey);
+  const sig = sign(null, Buffer.concat([Buffer.from(head), payload]), key);
   const signatures = [{ sig: sig.toString('base64') }];
-  return Buffer.from(JSON.stringify({ payloadType, payload: payload.toString('base64'), signatures }));
+  return { payloadType, payload: payload.toString('base64'), signatures };
 }
 
 test('the schemas bucket tells how to decode each event', async () => {
