@@ -102,6 +102,7 @@ export function finished(result: JobResult): JobFinished {
   return result.event;
 }
 
+export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 export const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 
 /** Processes whose command line or parent chain belongs to `needle`, for tests that must leave none. */
@@ -128,7 +129,7 @@ function statement(name: string, bytes: Uint8Array): PluginStatement {
   const runtime = runtimeOfFileName(basename(name));
   return {
     fileName: name,
-    sha256: createHash('sha256').update(bytes).digest('hex'),
+    sha256: sha256(bytes),
     name: name.replace(/\..*$/, ''),
     version: '1.0.0',
     runtime,
@@ -141,7 +142,7 @@ function statement(name: string, bytes: Uint8Array): PluginStatement {
   };
 }
 
-function value<T>(checked: { ok: true; value: T } | { ok: false; detail: string }): T {
+export function value<T>(checked: { ok: true; value: T } | { ok: false; detail: string }): T {
   if (!checked.ok) throw new Error(checked.detail);
   return checked.value;
 }

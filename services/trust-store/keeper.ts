@@ -122,7 +122,9 @@ export class TrustStoreKeeper {
     const root = readPinnedRoot(files.root);
     if (!root.ok) return this.#settle(null, root);
     const current = this.#inForce;
-    const standing = current !== null && checkFollows(current, seen.mark) === null ? current : null;
+    const stands = (signed: SignedTrustStore) =>
+      signed.rootLine.includes(root.value.keyId) && checkFollows(signed, seen.mark) === null;
+    const standing = current !== null && stands(current) ? current : null;
     const trust = { pinnedRoot: root.value, mark: seen.mark };
     const { inForce, problem } = reloadTrustStore(standing, readIfThere(files.trustStore), trust);
     const isConfirmed =
@@ -140,11 +142,9 @@ export class TrustStoreKeeper {
     this.#problem = problem === null ? null : asTrustFault(problem);
     if (this.#problem === null) this.#said = { detail: '', atMs: 0 };
     else this.#repeat();
-    if (before?.store.digest === inForce?.store.digest) return;
+    if (inForce === null ? before === null : before !== null && isMarked(inForce, markOf(before))) return;
     if (inForce !== null) {
-      const { store, rootLine } = inForce;
-      const { version, digest, keys } = store;
-      const about = { version, digest, keys: keys.length, root: rootLine.at(-1) };
+      const about = { ...markOf(inForce), keys: inForce.store.keys.length };
       this.#options.log.info({ file: this.#options.files.trustStore, ...about }, 'trust store in force');
     }
     for (const listener of this.#onChange) listener(inForce?.store ?? null);

@@ -11,6 +11,7 @@ import { TrustStoreMarks } from '../trust-store/marks.ts';
 import { loadVerifierConfig } from './config.ts';
 import type { VerifierParts } from './handler.ts';
 import { handleSubmission } from './handler.ts';
+import { RevocationSweep } from './sweep.ts';
 import { answerUpload } from './uploads.ts';
 
 const slots = 32;
@@ -31,6 +32,10 @@ export const start: StartService = async (context) => {
     policy: new WatchedFile(files.policy, parsePolicy, log),
     memory: createEnvelopeMemory(),
   };
+  const sweep = new RevocationSweep(parts);
+  trust.onChange((store) => store !== null && sweep.onStore(store));
+  // What was revoked while no verifier ran.
+  if (trust.latest.store !== null) sweep.onStore(trust.latest.store);
   const uploads = { plugins, uploads: await bus.kv('uploads'), log, maxBytes: maxUploadBytes };
   const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) =>
     answerUpload(uploads, request),
@@ -50,6 +55,7 @@ export const start: StartService = async (context) => {
       stopUploads();
       await loop.stop();
       await trust.stop();
+      await sweep.stop();
     },
   };
 };
