@@ -206,6 +206,10 @@ async function revoke(
     if (known.length > 1)
       throw new UsageError(`${known.length} keys begin with ${keyId}: give more of the key id`);
     const revoked = known[0] ?? keyId ?? '';
+    if (!/^[0-9a-f]{64}$/.test(revoked))
+      throw new UsageError(
+        `no listed key begins with ${keyId}; give the whole key id of one that is not listed`,
+      );
     what = `key ${revoked}`;
     return withRevokedKey(store, revoked);
   });
