@@ -73,11 +73,10 @@ async function init(options: ChangeOption & { expires?: number; threshold?: numb
     rootKey,
   });
   const { content, rootKeyId, newRootKey, rootPublic } = made;
-  const root =
-    newRootKey === null
-      ? `signed by root ${rootKeyId}`
-      : `signed by a new root: ${newRootKey} (keep it to yourself, best on another machine), ${rootPublic} (services pin it)`;
-  const what = `made, ${root}; it trusts nobody yet: \`sandbus trust add\` adds a key`;
+  const secret =
+    newRootKey === null ? '' : `\nroot key:   ${newRootKey} (signs every change; keep it to yourself)`;
+  const lines = `${secret}\npublic key: ${rootPublic} (services pin it)`;
+  const what = `made, signed by root ${rootKeyId}; it trusts nobody yet: \`sandbus trust add\` adds a key${lines}`;
   await tell(options, path, content, what, { rootKeyId, newRootKey, rootPublic });
 }
 
