@@ -105,6 +105,18 @@ test('the same version with other content is refused', async () => {
   assert.equal(await whatComes(), 'finished');
 });
 
+test('a policy with an unknown field leaves the old one in force, and refuses everything after a restart', async () => {
+  const policy = join(system.stateDir, 'policy.json');
+  const content = await readFile(policy, 'utf8');
+  await writeFile(policy, content.replace('"memoryBytes"', '"memory": 1, "memoryBytes"'));
+  assert.equal(await whatComes(), 'finished');
+  await said(/"level":"error".*memory.*the old one stays in force/);
+  await restart('verifier');
+  assert.equal(await whatComes(), 'NO_POLICY');
+  await writeFile(policy, content);
+  assert.equal(await whatComes(), 'finished');
+});
+
 test('a rotated root takes over, and what the old one signs afterwards is refused', async () => {
   const nextRoot = generateKey();
   await writeFile(
