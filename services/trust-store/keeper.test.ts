@@ -6,11 +6,12 @@ import { after, before, test } from 'node:test';
 import type { TestNats } from '../../test/with-nats.ts';
 import { eventually, startTestNats } from '../../test/with-nats.ts';
 import { systemClock } from '../platform/clock.ts';
+import { OperationalError } from '../platform/errors.ts';
 import { createLogger } from '../platform/log.ts';
 import type { KvBucket } from '../platform/nats/kv.ts';
 import { contentBytes, fileSignedBy, ROOT, ROOT_2 } from '../trust/attacks/stores.ts';
 import { expectValue } from '../trust/fixture.ts';
-import type { TrustStore } from '../trust/index.ts';
+import type { SignedTrustStore, TrustStore } from '../trust/index.ts';
 import { openTrustStore, publicKeyToPem } from '../trust/index.ts';
 import { TrustStoreKeeper } from './keeper.ts';
 import { TrustStoreMarks } from './marks.ts';
@@ -35,10 +36,9 @@ class Machine {
     this.file = join(nats.folder, `${name}.json`);
   }
 
-  async start(): Promise<void> {
+  async start(marks = new TrustStoreMarks(bucket)): Promise<void> {
     const files = { trustStore: this.file, root: pinned, policy: '' };
     const log = createLogger('test', 'fatal');
-    const marks = new TrustStoreMarks(bucket);
     this.keeper = await TrustStoreKeeper.open({ files, marks, clock: systemClock, log });
     this.keeper.onChange((store: TrustStore | null) => this.seen.push(store?.version ?? null));
   }
@@ -144,3 +144,25 @@ test('after a rotation the mark names the new root, and the old root has no say'
     await right.put(rotated);
     assert.equal(await right.state(), 7);
   }));
+
+test('a changed file that cannot be compared with the mark is not judged: whoever asks must ask again', async () => {
+  let isAway = false;
+  const failing = { get: () => Promise.reject(new OperationalError('KV_FAILED', 'the bus is away')) };
+  const reached = () => (isAway ? failing : bucket) as KvBucket;
+  const near = new TrustStoreMarks(bucket);
+  const marks = {
+    read: () => new TrustStoreMarks(reached()).read(),
+    advance: (signed: SignedTrustStore) => near.advance(signed),
+  };
+  await bucket.remove('highest');
+  const machine = new Machine('cut off');
+  await machine.put(version(7));
+  await machine.start(marks as unknown as TrustStoreMarks);
+  isAway = true;
+  await machine.put(version(8));
+  await assert.rejects(machine.state(), { code: 'KV_FAILED' });
+  assert.equal(machine.keeper?.latest.store?.version, 7);
+  isAway = false;
+  assert.equal(await machine.state(), 8);
+  await machine.stop();
+});

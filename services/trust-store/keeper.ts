@@ -9,7 +9,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import type { Clock } from '../platform/clock.ts';
-import { messageOf, OperationalError } from '../platform/errors.ts';
+import { OperationalError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
 import type { Rejection, SignedTrustStore, TrustStore, TrustStoreMark } from '../trust/index.ts';
 import { checkFollows, markOf, reject, reloadTrustStore } from '../trust/index.ts';
@@ -45,26 +45,34 @@ export class TrustStoreKeeper {
   #stamp = '';
   #revision = -1;
   #looking: Promise<void> = Promise.resolve();
+  /** Of the last look: the bus is away, say. What is in force stays, and the next look tries again. */
+  #failure: OperationalError | null = null;
   #busy = 0;
   #said = { detail: '', atMs: 0 };
 
   private constructor(options: KeeperOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => void this.#look(true), lookMs);
+    // Keeps no process alive whose start has failed.
+    this.#timer = setInterval(() => void this.#look(true), lookMs).unref();
   }
 
   /** Resolves when the file was read, whatever came of it. Throws when the mark cannot be: then nothing can be said. */
   static async open(options: KeeperOptions): Promise<TrustStoreKeeper> {
     const keeper = new TrustStoreKeeper(options);
     await keeper.#look(true);
-    if (keeper.#stamp !== '' || keeper.#problem !== null) return keeper;
+    if (keeper.#failure === null) return keeper;
     await keeper.stop();
-    throw new OperationalError('TRUST_STORE_MARK', 'the mark of the trust store cannot be read from the bus');
+    throw keeper.#failure;
   }
 
-  /** The state by the files as they are now. A look at their times costs a few µs; they are read when they changed. */
+  /**
+   * The state by the files as they are now. A look at their times costs a few µs; they are read when they changed.
+   * Throws OperationalError when they changed and the mark cannot be read: whoever asks must ask again later.
+   */
   async current(): Promise<TrustState> {
-    if (this.#busy > 0 || this.#fileStamp() !== this.#stamp) await this.#look(false);
+    if (this.#busy === 0 && this.#fileStamp() === this.#stamp) return this.latest;
+    await this.#look(false);
+    if (this.#failure !== null) throw this.#failure;
     return this.latest;
   }
 
@@ -88,19 +96,23 @@ export class TrustStoreKeeper {
     this.#busy += 1;
     this.#looking = this.#looking
       .then(() => this.#lookOnce(atMark))
-      .catch((error: unknown) => {
-        // The bus is away, say: what is in force stays, and the next look tries again.
-        this.#stamp = '';
-        this.#options.log.warn(
-          { error: messageOf(error) },
-          'could not compare the trust store with its mark',
-        );
-        if (!(error instanceof OperationalError)) throw error;
-      })
+      .then(
+        () => {
+          this.#failure = null;
+        },
+        (error: unknown) => this.#onFailure(error),
+      )
       .finally(() => {
         this.#busy -= 1;
       });
     return this.#looking;
+  }
+
+  #onFailure(error: unknown): void {
+    if (!(error instanceof OperationalError)) throw error;
+    this.#stamp = '';
+    this.#failure = error;
+    this.#options.log.warn({ error: error.message }, 'cannot compare the trust store with its mark');
   }
 
   async #lookOnce(atMark: boolean): Promise<void> {
