@@ -111,7 +111,8 @@ bool inside_keyring(struct inside *inside, struct fault *fault)
     return true;
 }
 
-/* Never RLIMIT_AS: just-in-time compilers and Go reserve address space that they do not use. */
+/* Never RLIMIT_AS: just-in-time compilers and Go reserve address space that they do not use. Core dumps are limited to 1 byte,
+ * which is too little for one: 0 would keep a crash from writing a file, but not from starting the host's handler, as root. */
 bool inside_resource_limits(struct inside *inside, struct fault *fault)
 {
     (void)inside;
@@ -120,7 +121,7 @@ bool inside_resource_limits(struct inside *inside, struct fault *fault)
         rlim_t soft, hard;
         const char *name;
     } limits[] = {
-        {RLIMIT_CORE, 0, 0, "core"},
+        {RLIMIT_CORE, 1, 1, "core"},
         {RLIMIT_NOFILE, 1024, 16384, "open files"},
         {RLIMIT_STACK, 8 << 20, RLIM_INFINITY, "stack"},
         {RLIMIT_MEMLOCK, 8 << 20, 8 << 20, "locked memory"},
