@@ -190,7 +190,7 @@ async function run(
     ? neverRan()
     : await parts.launcher.run(
         launcherJob(parts, attempt, prepared, folder),
-        { stdinPath: prepared.stdinPath, onOutput: (stream, bytes) => logs.write(stream, bytes) },
+        { onOutput: (stream, bytes) => logs.write(stream, bytes) },
         stop,
       );
   recordRun(telemetry, span, startMs, end);
@@ -211,7 +211,7 @@ async function run(
 function launcherJob(
   parts: ExecutorParts,
   { job, span }: Attempt,
-  { trust, inputs }: Prepared,
+  { trust, inputs, stdinPath }: Prepared,
   folder: AttemptFolder,
 ): LauncherJob {
   const { interpreters, gpu } = parts.inventory;
@@ -221,6 +221,7 @@ function launcherJob(
     interpreter: job.runtime === 'native' ? null : (interpreters.get(job.runtime) ?? null),
     args: job.spec.args,
     env: jobEnvironment(job, trust.limits, traceparentOf(span)),
+    stdinPath,
     inputs,
     collectFolder: folder.out,
     gpu: job.deviceClass === 'gpu' ? gpu : null,

@@ -56,6 +56,7 @@ export const start: StartService = async (context) => {
       await loop.idle();
       stopNotices();
       await parts.trust.stop();
+      await parts.launcher.close();
       await parts.folders.close();
     },
   };
@@ -67,7 +68,8 @@ async function assemble(
   giveUp: AbortSignal,
 ): Promise<ExecutorParts> {
   const { bus, log, clock } = context;
-  const launcher = new Launcher(config.launcher);
+  // Twice the slots: a job that was given up may still be ending when the next one starts.
+  const launcher = new Launcher(config.launcher, Math.min(1024, 2 * config.slots));
   const host = await checkHost(launcher, config);
   const inventory = await takeInventory(config.interpreters, log);
   const state = join(config.stateDir, 'executor');
