@@ -2,11 +2,11 @@
  * One `launcher serve`, and who waits for which of its jobs. It never outlives this process: its standard input is a
  * socket whose other end is ours alone, and when that closes, the launcher kills its jobs and leaves.
  */
-import { messageOf, OperationalError } from '../platform/errors.ts';
+import { OperationalError } from '../platform/errors.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild } from '../platform/process.ts';
 import type { ClientFrame, LauncherFrame } from './launcher-frames.ts';
-import { encodeFrame, FrameReader, framesVersion } from './launcher-frames.ts';
+import { encodeFrame, FrameFault, FrameReader, framesVersion } from './launcher-frames.ts';
 import { describeRefusal } from './launcher-result.ts';
 
 /** What one job is told of its launcher. */
@@ -100,7 +100,7 @@ export class LauncherProcess {
       for await (const chunk of this.#child.stdout ?? [])
         for (const frame of reader.push(chunk as Buffer)) this.#receive(frame);
     } catch (error) {
-      if (!this.#child.stdout?.destroyed) this.kill(`it sent what is no frame (${messageOf(error)})`);
+      if (error instanceof FrameFault) this.kill(`it sent what is no frame (${error.message})`);
     }
     // Its end of the stream is the end of its service, whether or not it exits by itself.
     this.#alive = false;
