@@ -24,7 +24,7 @@ export interface NatsServer {
   stop(): Promise<void>;
 }
 
-const startDeadlineMs = 15_000;
+const startDeadlineMs = 30_000;
 const stopGraceMs = 5_000;
 
 /** Starts a server and resolves when it accepts connections. Throws UsageError when there is none or it fails. */
