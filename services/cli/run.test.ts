@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { scriptPlugin } from '../../test/plugins/build.ts';
 import { eventually } from '../../test/with-nats.ts';
 import type { Child } from '../platform/process.ts';
 import { readAll } from '../platform/process.ts';
 import { CliFixture } from './cli-process.ts';
+import { toRequest } from './job-options.ts';
+import { runJob } from './running.ts';
 
 let cli: CliFixture;
 before(async () => {
@@ -184,6 +187,12 @@ describe('sandbus run', { concurrency: 3 }, () => {
 });
 
 describe('interrupted', () => {
+  const nothingRuns = () =>
+    eventually('no job runs any more', async () => {
+      const jobs = await cli.system.client.jobs();
+      return jobs.every(({ state }) => /^(finished|rejected|cancelled)$/.test(state));
+    });
+
   /** Runs the sleeper and returns when it sleeps. */
   async function startSleeper(): Promise<Child> {
     const child = await cli.spawn(['run', '--wall', '50s', '-n', 'sleeper.sh', '--', '40']);
@@ -200,6 +209,27 @@ describe('interrupted', () => {
       assert.match(stderr.toString(), /cancelled while it ran/);
     });
 
+  it('while standard input is still being read, nothing is submitted', async () => {
+    const { client } = cli.system;
+    const known = (await client.jobs()).length;
+    const request = await toRequest(join(cli.folder, 'echo-stdin.sh'), [], {});
+    const running = runJob(client, { ...request, stdin: new PassThrough() }, false);
+    process.emit('SIGHUP', 'SIGHUP');
+    assert.equal(await running, 130);
+    assert.equal((await client.jobs()).length, known);
+  });
+
+  it('a job that the bus took while the command was being interrupted is cancelled', async () => {
+    const { client, system } = cli.system;
+    const request = await toRequest(join(cli.folder, 'sleeper.sh'), ['40'], { wall: 50_000 });
+    process.kill(system.natsPid, 'SIGSTOP');
+    const running = runJob(client, request, false);
+    process.emit('SIGHUP', 'SIGHUP');
+    process.kill(system.natsPid, 'SIGCONT');
+    assert.equal(await running, 130);
+    await nothingRuns();
+  });
+
   it('a reader that has gone cancels the job', async () => {
     const child = await cli.spawn([
       'run',
@@ -215,9 +245,6 @@ describe('interrupted', () => {
     child.stdout?.once('data', () => child.stdout?.destroy());
     const [{ code }] = await Promise.all([child.exited, readAll(child.stderr)]);
     assert.equal(code, 141);
-    await eventually('no job runs any more', async () => {
-      const jobs = await cli.system.client.jobs();
-      return jobs.every(({ state }) => state === 'finished' || state === 'rejected');
-    });
+    await nothingRuns();
   });
 });
