@@ -64,7 +64,7 @@ function explainFinished(finished: JobFinished): string | null {
 }
 
 function signalName(signal: number | null): string {
-  return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? 'unknown';
+  return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? 'real-time';
 }
 
 /** One object for `--json`, with the same fields for every kind of end. */
