@@ -6,6 +6,7 @@ import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { scriptPlugin } from '../../test/plugins/build.ts';
 import { eventually } from '../../test/with-nats.ts';
+import { uuidV7 } from '../client/ids.ts';
 import type { Child } from '../platform/process.ts';
 import { readAll } from '../platform/process.ts';
 import { CliFixture } from './cli-process.ts';
@@ -176,6 +177,23 @@ describe('sandbus run', { concurrency: 3 }, () => {
     const { outcome, exitCode, denied, stdout } = JSON.parse(line) as Record<string, unknown>;
     assert.deepEqual([result.code, outcome, exitCode, denied, rest], [7, 'exited', 7, 0, '']);
     assert.equal((stdout as { text: string }).text, '');
+  });
+
+  it('an id that is given again shows that job, runs nothing, and says so', async () => {
+    const file = await cli.plugin('once.sh', '#!/bin/bash\necho "$1"\n');
+    const options = ['run', '-n', '--job-id', uuidV7(), file, '--'];
+    const [first, second] = [await cli.sandbus([...options, 'a']), await cli.sandbus([...options, 'b'])];
+    assert.deepEqual(
+      [first, second].map(({ code, stdout }) => [code, stdout.toString()]),
+      [
+        [0, 'a\n'],
+        [0, 'a\n'],
+      ],
+    );
+    assert.deepEqual(
+      [first.stderr, /submitted before; this changed nothing/.test(second.stderr)],
+      ['', true],
+    );
   });
 
   it('without a server it says so', async () => {

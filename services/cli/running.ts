@@ -4,7 +4,7 @@ import type { JobResult, LogItem, SandbusClient, SubmitRequest, Submitted } from
 import { exitCode, exitCodeOf } from './exit-codes.ts';
 import { describeUpload } from './job-options.ts';
 import { endProgress, printJson, say, showProgress, writeBytes } from './output.ts';
-import { describeGap, explain, resultJson } from './results.ts';
+import { describeDuplicate, describeGap, explain, resultJson } from './results.ts';
 
 export async function runJob(client: SandbusClient, request: SubmitRequest, json: boolean): Promise<number> {
   const interruption = watchInterruption();
@@ -50,6 +50,7 @@ async function submit(client: SandbusClient, request: SubmitRequest) {
     onProgress: (progress) => showProgress(describeUpload(progress)),
   });
   endProgress();
+  if (submitted.duplicate) say(describeDuplicate(submitted));
   return submitted;
 }
 
