@@ -59,20 +59,22 @@ static struct id_range find_range(const char *path, uid_t uid, const char *name)
     return range;
 }
 
+/* The second where it is there, else the first, there or not. */
 static const char *find_program(const char *const paths[2])
 {
-    return access(paths[0], X_OK) == 0 ? paths[0] : access(paths[1], X_OK) == 0 ? paths[1] : NULL;
+    return access(paths[1], X_OK) == 0 ? paths[1] : paths[0];
 }
 
-static const char *const uid_mappers[2] = {"/usr/bin/newuidmap", "/bin/newuidmap"};
-static const char *const gid_mappers[2] = {"/usr/bin/newgidmap", "/bin/newgidmap"};
+static const char *const uid_mappers[2] = {"/bin/newuidmap", "/usr/bin/newuidmap"};
+static const char *const gid_mappers[2] = {"/bin/newgidmap", "/usr/bin/newgidmap"};
 
 void rootless_open(struct rootless *rootless)
 {
     char name[64];
     *rootless = (struct rootless){.uid = geteuid(), .gid = getegid()};
     rootless->active = rootless->uid != 0 || !first_namespace();
-    if (!rootless->active || !rootless->uid || !find_program(uid_mappers) || !find_program(gid_mappers))
+    if (!rootless->active || !rootless->uid || access(find_program(uid_mappers), X_OK) < 0 ||
+        access(find_program(gid_mappers), X_OK) < 0)
         return;
     user_name(rootless->uid, name, sizeof name);
     rootless->uids = find_range("/etc/subuid", rootless->uid, name);
