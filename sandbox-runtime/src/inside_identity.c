@@ -23,17 +23,16 @@
 
 #define HOST_MEND "see: launcher check-host"
 
-/* The supervisor maps subordinate ids, since only newuidmap may; then it says go for the first time. */
+/* The supervisor says go for the first time when it has what it needs of this process before that is no longer dumpable, and has
+ * mapped subordinate ids, since only newuidmap may. */
 bool inside_user_namespace(struct inside *inside, struct fault *fault)
 {
     const struct rootless *rootless = inside->rootless;
     if (!rootless->active)
         return true;
-    if (!rootless_has_ids(rootless))
-        return rootless_map_one(rootless, inside->uid, inside->gid, fault);
-    if (report_await_go(inside->report))
-        return true;
-    _exit(125);
+    if (!report_await_go(inside->report))
+        _exit(125);
+    return rootless_has_ids(rootless) || rootless_map_one(rootless, inside->uid, inside->gid, fault);
 }
 
 bool inside_join_cgroups(struct inside *inside, struct fault *fault)

@@ -149,9 +149,10 @@ static bool map_ids(struct job *job, struct fault *fault)
     job->user_namespace = open(path, O_RDONLY | O_CLOEXEC);
     if (job->user_namespace < 0)
         return fault_set(fault, errno, "see: launcher check-host", "cannot open the job's user namespace");
-    if (!rootless_has_ids(rootless))
-        return true;
-    return rootless_map(rootless, job->init, job->inside.uid, job->inside.gid, fault) && report_send_go(job->report.fd);
+    bool mapped =
+        !rootless_has_ids(rootless) || rootless_map(rootless, job->init, job->inside.uid, job->inside.gid, fault);
+    return mapped &&
+           (report_send_go(job->report.fd) || fault_set(fault, errno, "report this", "the job's child is gone"));
 }
 
 /* The child has its own copies of its ends now. */
