@@ -26,6 +26,7 @@
 
 const struct inside_step inside_steps[] = {
     {"user-namespace", inside_user_namespace}, /* first: it gives the rights to do the rest */
+    {"network", inside_network},
     {"cgroup-join", inside_join_cgroups},
     {"origin", inside_open_origin},      /* before the working directory becomes the new root */
     {"plugin-open", inside_open_plugin}, /* before closing: the path may lead through /proc/self/fd */

@@ -31,6 +31,8 @@ struct inside {
     gid_t gid;    /* as root the same number */
     int report;   /* packet socket to the supervisor */
     int stdio[3]; /* the job's ends of the pipes */
+    int network;  /* a prepared network namespace; -1: the child is in one of its own already, or in the host's */
+    bool network_is_up;
     int origin;   /* set by origin: the launcher's working directory, where relative paths of the host begin */
     int plugin;   /* set by plugin-open: the host's file */
     int job_dir;  /* set by job-tmpfs where outputs are collected: /job, open */
@@ -56,6 +58,7 @@ _Noreturn void init_main(struct inside *inside);
 void inside_remember_title(int count, char **words);
 
 bool inside_user_namespace(struct inside *inside, struct fault *fault);
+bool inside_network(struct inside *inside, struct fault *fault);
 bool inside_join_cgroups(struct inside *inside, struct fault *fault);
 bool inside_open_origin(struct inside *inside, struct fault *fault);
 bool inside_open_plugin(struct inside *inside, struct fault *fault);

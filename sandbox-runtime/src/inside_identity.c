@@ -3,6 +3,7 @@
 #include "descriptor.h"
 #include "kernel.h"
 #include "policy.h"
+#include "spare.h"
 #include "report.h"
 
 #include <errno.h>
@@ -10,13 +11,10 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
-#include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -90,16 +88,23 @@ bool inside_hostname(struct inside *inside, struct fault *fault)
     return kernel_sethostname("sandbox") == 0 || fault_set(fault, errno, HOST_MEND, "cannot set the host name");
 }
 
-/* A new network namespace has a loopback device that is down. */
+/* Prepared before the job was known: nothing has ever run in it. */
+bool inside_network(struct inside *inside, struct fault *fault)
+{
+    if (inside->network < 0)
+        return true;
+    if (kernel_setns(inside->network, CLONE_NEWNET) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot enter the network namespace");
+    descriptor_close(&inside->network);
+    inside->network_is_up = true;
+    return true;
+}
+
 bool inside_loopback(struct inside *inside, struct fault *fault)
 {
-    if (inside->spec->network_host)
+    if (inside->spec->network_host || inside->network_is_up)
         return true;
-    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    OWNED_FD int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (socket_fd < 0 || ioctl(socket_fd, SIOCSIFFLAGS, &loopback) < 0)
-        return fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
-    return true;
+    return spare_loopback_up() || fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
 }
 
 bool inside_keyring(struct inside *inside, struct fault *fault)
@@ -153,9 +158,11 @@ bool inside_stdio(struct inside *inside, struct fault *fault)
 bool inside_bounding_set(struct inside *inside, struct fault *fault)
 {
     (void)inside;
-    for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
-        if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
-            return fault_set(fault, errno, HOST_MEND, "cannot drop capability %lu for good", capability);
+    unsigned long capability = 0; /* the kernel knows the first that it does not have by EINVAL */
+    while (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0)
+        capability++;
+    if (errno != EINVAL || capability == 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot drop capability %lu for good", capability);
     unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |
                          SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
     if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)

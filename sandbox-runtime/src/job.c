@@ -36,6 +36,7 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
                                   .rootless = &supervisor->rootless,
                                   .report = -1,
                                   .stdio = {-1, -1, -1},
+                                  .network = -1,
                                   .origin = -1,
                                   .plugin = -1,
                                   .job_dir = -1,

@@ -24,6 +24,7 @@
 #include "notify.h"
 #include "outcome.h"
 #include "report.h"
+#include "spare.h"
 #include "spec.h"
 #include "stream.h"
 
@@ -35,6 +36,7 @@ struct supervisor {
     struct devices *devices; /* from the first job on; NULL: the host has no cgroup2 */
     struct counts *counts;   /* from the first job on */
     unsigned most_jobs;
+    struct spare spare; /* for the next job */
     struct job *jobs; /* linked by `next`: those that were started and not freed */
 };
 

@@ -44,7 +44,7 @@ static bool open_stdin(struct job *job, struct fault *fault)
 
 static bool make_groups(struct job *job, struct fault *fault)
 {
-    return cgroup_job_create(&job->cgroup, fault);
+    return spare_take_groups(&job->supervisor->spare, &job->cgroup) || cgroup_job_create(&job->cgroup, fault);
 }
 
 static bool limit_memory(struct job *job, struct fault *fault)
@@ -116,6 +116,8 @@ static bool clone_child(struct job *job, struct fault *fault)
     if (job->inside.rootless->active)
         args.flags |= CLONE_NEWUSER;
     if (!job->spec->network_host)
+        job->inside.network = spare_take_network(&job->supervisor->spare);
+    if (!job->spec->network_host && job->inside.network < 0)
         args.flags |= CLONE_NEWNET;
     if (unified >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
@@ -128,6 +130,7 @@ static bool clone_child(struct job *job, struct fault *fault)
         inside_main(&job->inside);
     int saved = errno;
     arena_share_with_children(&job->spec->arena, false);
+    descriptor_close(&job->inside.network);
     errno = saved;
     if (job->init < 0)
         return fault_set(fault, errno,
@@ -234,6 +237,7 @@ bool supervisor_check_outer_filter(struct fault *fault)
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
 {
     *supervisor = (struct supervisor){.loop = {.epoll = -1}, .most_jobs = most_jobs};
+    spare_init(&supervisor->spare);
     rootless_open(&supervisor->rootless);
     if (!supervisor_check_outer_filter(fault))
         return false;
@@ -251,6 +255,7 @@ bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct f
 
 void supervisor_close(struct supervisor *supervisor)
 {
+    spare_close(&supervisor->spare);
     accounts_close(supervisor);
     loop_close(&supervisor->loop);
     cgroup_host_close(&supervisor->cgroups);

@@ -227,6 +227,7 @@ static void run_server(struct server *server)
         supervisor_turn(&server->supervisor, next_turn_us(server));
         settle_jobs(server);
         channel_pump(&server->channel);
+        spare_prepare(&server->supervisor.spare, &server->supervisor.cgroups);
         settle_jobs(server); /* a client that has read a result may start the next job at once */
         if (!server->job_count && clock_now_us() >= server->idle_us) {
             counts_rest(server->supervisor.counts);
@@ -244,6 +245,8 @@ static bool open_server(struct server *server, const struct serve_settings *sett
         fault_name_step(fault, "device-controller");
         return false;
     }
+    if (!server->supervisor.rootless.active)
+        spare_open(&server->supervisor.spare);
     server->words = malloc((FRAME_WORDS_MAX + 1) * sizeof *server->words);
     server->channel.take = take_frame;
     server->channel.give = give_frame;
