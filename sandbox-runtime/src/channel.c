@@ -109,8 +109,8 @@ static void write_frame(struct channel *channel)
 {
     while (!channel_is_free(channel) && !channel->ended) {
         bool small = channel->frame_start < channel->frame_end;
-        const void *next = small ? (char *)channel->frame + channel->frame_start
-                                 : channel->large.bytes + channel->large_start;
+        const void *next =
+            small ? (char *)channel->frame + channel->frame_start : channel->large.bytes + channel->large_start;
         size_t left = small ? channel->frame_end - channel->frame_start : channel->large.length - channel->large_start;
         ssize_t put = write_some(&channel->out, next, left);
         if (put < 0)

@@ -31,7 +31,7 @@ struct channel {
     size_t frame_start, frame_end;
     struct json_writer large; /* the rest of its payload, where that is a result */
     size_t large_start;
-    bool more; /* frames may wait to be sent */
+    bool more;  /* frames may wait to be sent */
     bool ended; /* nothing can be read or written any more */
 
     /* A whole frame has come; its payload may be written to. False with a fault: the client does not keep to the rules. */

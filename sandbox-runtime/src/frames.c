@@ -93,8 +93,8 @@ bool frame_read_words(char *payload, size_t length, char **words, int *count, st
         return fault_set(fault, 0, FRAMES_MEND, "the last word of START does not end with a zero byte");
     for (char *word = payload; word < payload + length; word += strlen(word) + 1) {
         if (*count == FRAME_WORDS_MAX)
-            return fault_set(fault, 0, "pass data by standard input or an input file",
-                             "START has more than %d words", FRAME_WORDS_MAX);
+            return fault_set(fault, 0, "pass data by standard input or an input file", "START has more than %d words",
+                             FRAME_WORDS_MAX);
         words[(*count)++] = word;
     }
     words[*count] = NULL;

@@ -22,9 +22,9 @@
 enum {
     FRAMES_VERSION = 1,
     FRAME_HEADER_SIZE = 16,
-    FRAME_BYTES_MAX = 64 * 1024,        /* of a job's streams in one frame */
-    FRAME_START_MAX = 2 * 1024 * 1024,  /* the words of a job */
-    FRAME_WORDS_MAX = 128 * 1024,       /* their number */
+    FRAME_BYTES_MAX = 64 * 1024,       /* of a job's streams in one frame */
+    FRAME_START_MAX = 2 * 1024 * 1024, /* the words of a job */
+    FRAME_WORDS_MAX = 128 * 1024,      /* their number */
     FRAME_RESULT_MAX = 32 * 1024 * 1024,
 };
 

@@ -100,5 +100,6 @@ int inside_landlock_abi(void);
 int inside_make_point(const char *path, bool directory);
 /* Shows `source` of the host at `path`, read-only, with everything mounted below it. */
 bool inside_bind(const char *source, const char *path, struct fault *fault);
+bool inside_bind_new(const char *source, const char *path, struct fault *fault);
 
 #endif

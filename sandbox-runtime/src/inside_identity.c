@@ -3,8 +3,8 @@
 #include "descriptor.h"
 #include "kernel.h"
 #include "policy.h"
-#include "spare.h"
 #include "report.h"
+#include "spare.h"
 
 #include <errno.h>
 #include <grp.h>

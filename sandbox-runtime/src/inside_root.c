@@ -100,6 +100,20 @@ bool inside_bind(const char *source, const char *path, struct fault *fault)
     return bind_tree(source, path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, fault);
 }
 
+/* The same at a place of the new root that is not there yet and whose parents the set-up itself has made, so that nothing of it
+ * can be a link: half the calls. */
+bool inside_bind_new(const char *source, const char *path, struct fault *fault)
+{
+    bool directory = false;
+    OWNED_FD int tree = clone_tree(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &directory);
+    if (tree < 0)
+        return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
+    int made = directory ? mkdir(path, 0755) : mknod(path, S_IFREG | 0444, 0);
+    if (made < 0 || kernel_move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot show %s at /%s", source, path);
+    return true;
+}
+
 /* On merged hosts /bin and the like are links into /usr, and become the same links inside. */
 bool inside_system_binds(struct inside *inside, struct fault *fault)
 {
@@ -111,7 +125,7 @@ bool inside_system_binds(struct inside *inside, struct fault *fault)
         if (length < 0 && errno == ENOENT)
             continue;
         if (length < 0) {
-            if (!inside_bind(directories[i], directories[i] + 1, fault))
+            if (!inside_bind_new(directories[i], directories[i] + 1, fault))
                 return false;
             continue;
         }

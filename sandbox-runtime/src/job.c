@@ -62,7 +62,8 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     if (started) {
         int fd = job->pipe_in;
         job->pipe_in = -1;
-        started = input_open(&job->input, &job->supervisor->loop, job->stdin_file >= 0 ? job->stdin_file : stdin_fd, fd);
+        started =
+            input_open(&job->input, &job->supervisor->loop, job->stdin_file >= 0 ? job->stdin_file : stdin_fd, fd);
     }
     if (!started && !job->fault.message[0]) {
         fault_name_step(&job->fault, "streams");

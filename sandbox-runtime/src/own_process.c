@@ -18,7 +18,8 @@ void own_process_settle_descriptors(void)
     kernel_close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
-bool own_process_watch_signals(struct watch *watch, struct loop *loop, void (*ready)(struct watch *, uint32_t), void *owner)
+bool own_process_watch_signals(struct watch *watch, struct loop *loop, void (*ready)(struct watch *, uint32_t),
+                               void *owner)
 {
     sigset_t ending;
     sigemptyset(&ending);

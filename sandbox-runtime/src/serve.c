@@ -24,9 +24,9 @@
 #include <string.h>
 
 enum {
-    IDLE_US = 200 * 1000,      /* without a job for so long, system calls of the host are no longer looked at */
-    LEAVE_US = 15 * 1000000,   /* killed jobs and last frames have as long */
-    ERROR_LEAVE_US = 1000000,  /* a client that broke the rules need not read why */
+    IDLE_US = 200 * 1000,     /* without a job for so long, system calls of the host are no longer looked at */
+    LEAVE_US = 15 * 1000000,  /* killed jobs and last frames have as long */
+    ERROR_LEAVE_US = 1000000, /* a client that broke the rules need not read why */
 };
 
 struct server {
@@ -66,16 +66,16 @@ static bool start_job(struct server *server, const struct frame_header *header, 
 {
     int count;
     if (header->job <= server->last_number)
-        return fault_set(fault, 0, "give each job a number above all before it", "START of job %llu comes after that of %llu",
-                         (unsigned long long)header->job, (unsigned long long)server->last_number);
+        return fault_set(fault, 0, "give each job a number above all before it",
+                         "START of job %llu comes after that of %llu", (unsigned long long)header->job,
+                         (unsigned long long)server->last_number);
     if (server->job_count >= server->supervisor.most_jobs)
         return fault_set(fault, 0, "wait for a RESULT and the rest of its output, or start with a larger --jobs",
                          "START of job %llu, and %u jobs are open", (unsigned long long)header->job, server->job_count);
     if (!frame_read_words(payload, header->length, server->words, &count, fault))
         return false;
     server->last_number = header->job;
-    struct served_job *job =
-        served_job_start(&server->supervisor, &server->channel, header->job, count, server->words);
+    struct served_job *job = served_job_start(&server->supervisor, &server->channel, header->job, count, server->words);
     if (!job)
         return fault_set(fault, ENOMEM, "free some memory", "cannot start job %llu", (unsigned long long)header->job);
     append_job(server, job);
@@ -253,8 +253,7 @@ static bool open_server(struct server *server, const struct serve_settings *sett
     server->channel.end = client_ended;
     server->channel.owner = server;
     json_init(&server->error, FRAME_BYTES_MAX);
-    if (server->words &&
-        own_process_watch_signals(&server->signals, &server->supervisor.loop, signal_ready, server) &&
+    if (server->words && own_process_watch_signals(&server->signals, &server->supervisor.loop, signal_ready, server) &&
         channel_open(&server->channel, &server->supervisor.loop, settings->control[0], settings->control[1]))
         return true;
     fault_name_step(fault, "control");
@@ -297,8 +296,8 @@ int command_serve(int count, char **words)
     bool parsed = serve_settings_parse(&settings, count, words, &fault);
     for (int i = 0; parsed && i < 2; i++)
         if (fcntl(settings.control[i], F_GETFD) < 0)
-            parsed = fault_set(&fault, EBADF, "pass the descriptor on to the launcher", "--fd names %d, which is not open",
-                               settings.control[i]);
+            parsed = fault_set(&fault, EBADF, "pass the descriptor on to the launcher",
+                               "--fd names %d, which is not open", settings.control[i]);
     if (!parsed) {
         fault_name_step(&fault, "options");
         return refuse(&fault, -1);

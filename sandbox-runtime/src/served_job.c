@@ -31,7 +31,8 @@ static bool parse(struct job_spec *spec, int count, char **words, struct fault *
     if (options_init(spec, fault) && options_parse(spec, count, words, fault)) {
         if (!spec->result)
             return true;
-        fault_set(fault, 0, "leave it out", "--result is for `launcher run`: a job of serve answers with a RESULT frame");
+        fault_set(fault, 0, "leave it out",
+                  "--result is for `launcher run`: a job of serve answers with a RESULT frame");
     }
     fault_name_step(fault, "options");
     return false;
@@ -48,8 +49,8 @@ struct served_job *served_job_start(struct supervisor *supervisor, struct channe
     served->number = number;
     json_init(&served->result, FRAME_RESULT_MAX);
     for (int i = 0; i < 2; i++)
-        served->sinks[i] = (struct frame_sink){
-            .sink.put = put_frame, .owner = served, .type = i ? FRAME_STDERR : FRAME_STDOUT};
+        served->sinks[i] =
+            (struct frame_sink){.sink.put = put_frame, .owner = served, .type = i ? FRAME_STDERR : FRAME_STDOUT};
     if (!parse(&served->spec, count, words, &fault)) {
         result_write_fault(&fault, &served->result);
         served->result_made = true;
@@ -116,7 +117,8 @@ void served_job_settle(struct served_job *served)
     if (!served->result.overflow)
         return;
     struct fault fault = {.step = "result"};
-    fault_set(&fault, 0, "let the job leave fewer files in /job/out", "the result has more than %d bytes", FRAME_RESULT_MAX);
+    fault_set(&fault, 0, "let the job leave fewer files in /job/out", "the result has more than %d bytes",
+              FRAME_RESULT_MAX);
     json_free(&served->result);
     result_write_fault(&fault, &served->result);
 }

@@ -37,7 +37,7 @@ struct output {
     uint64_t left_bytes; /* that the pipe may still hold, once the writers are gone */
     bool truncated;
     bool writers_gone;
-    bool ended; /* all is read, counted and hashed; the sink may not have taken it yet */
+    bool ended;                    /* all is read, counted and hashed; the sink may not have taken it yet */
     void (*exceeded)(void *owner); /* called once */
     void *owner;
 };

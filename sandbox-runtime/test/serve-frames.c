@@ -11,7 +11,7 @@
 #define CHECK(condition) check((condition), #condition, __LINE__)
 
 static int passed, failures;
-static char mark[32]; /* an argument that all long-lived processes of this test's jobs have */
+static char mark[32];  /* an argument that all long-lived processes of this test's jobs have */
 static char bad[4200]; /* options that make test/misbehave the plugin */
 
 static bool check(bool holds, const char *what, int line)
@@ -261,7 +261,8 @@ static void flood_of_denials(void)
     const char *build = getenv("BUILD");
     if (!open_client(&client, "3"))
         return;
-    client_run(&client, 1, "--wall 60 --plugin %s/test/policy-attack --plugin-name attack -- /plugin/attack flood 1000000000",
+    client_run(&client, 1,
+               "--wall 60 --plugin %s/test/policy-attack --plugin-name attack -- /plugin/attack flood 1000000000",
                build ? build : "build");
     for (uint64_t job = 2; job <= 6; job++) {
         client_run(&client, job, "-- true");
@@ -277,11 +278,8 @@ static void flood_of_denials(void)
 static void wrong_options(void)
 {
     static const char *const rows[][2] = {
-        {"--memmory 1M -- true", "no option --memmory"},
-        {"--memory 0 -- true", "above 0"},
-        {"--wall 1", "no PROGRAM"},
-        {"--result fd:3 -- true", "RESULT frame"},
-        {"true", "not an option"},
+        {"--memmory 1M -- true", "no option --memmory"}, {"--memory 0 -- true", "above 0"}, {"--wall 1", "no PROGRAM"},
+        {"--result fd:3 -- true", "RESULT frame"},       {"true", "not an option"},
     };
     struct client client;
     if (!open_client(&client, "8"))
@@ -302,15 +300,17 @@ static const struct {
     const char *says;
 } breaches[] = {
 #define FRAME(length, type, zeros, job) length type zeros job
-#define BYTES(text) text, sizeof text - 1
+#define BYTES(text)                     text, sizeof text - 1
     {"an unknown type", BYTES(FRAME("\0\0\0\0", "\x63", "\0\0\0", "\1\0\0\0\0\0\0\0")), "no frame of type 99"},
     {"a type of the launcher's", BYTES(FRAME("\0\0\0\0", "\x14", "\0\0\0", "\1\0\0\0\0\0\0\0")), "no frame of type 20"},
     {"bytes that are not zero", BYTES(FRAME("\0\0\0\0", "\4", "\0\1\0", "\1\0\0\0\0\0\0\0")), "not zero"},
-    {"a frame of 4 GiB", BYTES(FRAME("\xff\xff\xff\xff", "\1", "\0\0\0", "\2\0\0\0\0\0\0\0")), "START has 4294967295 bytes"},
+    {"a frame of 4 GiB", BYTES(FRAME("\xff\xff\xff\xff", "\1", "\0\0\0", "\2\0\0\0\0\0\0\0")),
+     "START has 4294967295 bytes"},
     {"too large a START", BYTES(FRAME("\1\0\x20\0", "\1", "\0\0\0", "\2\0\0\0\0\0\0\0")), "takes 2 to 2097152"},
     {"too large an INPUT", BYTES(FRAME("\1\0\1\0", "\2", "\0\0\0", "\1\0\0\0\0\0\0\0")), "INPUT has 65537 bytes"},
     {"a CREDIT without bytes", BYTES(FRAME("\0\0\0\0", "\3", "\0\0\0", "\1\0\0\0\0\0\0\0")), "CREDIT has 0 bytes"},
-    {"a CREDIT for stream 3", BYTES(FRAME("\10\0\0\0", "\3", "\0\0\0", "\1\0\0\0\0\0\0\0") "\3\0\0\0\1\0\0\0"), "stream 3"},
+    {"a CREDIT for stream 3", BYTES(FRAME("\10\0\0\0", "\3", "\0\0\0", "\1\0\0\0\0\0\0\0") "\3\0\0\0\1\0\0\0"),
+     "stream 3"},
     {"too much credit",
      BYTES(FRAME("\10\0\0\0", "\3", "\0\0\0", "\1\0\0\0\0\0\0\0") "\1\0\0\0\xff\xff\xff\xff" FRAME(
          "\10\0\0\0", "\3", "\0\0\0", "\1\0\0\0\0\0\0\0") "\1\0\0\0\xff\xff\xff\xff"),
@@ -318,11 +318,12 @@ static const struct {
     {"a CANCEL with bytes", BYTES(FRAME("\1\0\0\0", "\4", "\0\0\0", "\1\0\0\0\0\0\0\0") "x"), "CANCEL has 1 bytes"},
     {"a job that never started", BYTES(FRAME("\0\0\0\0", "\4", "\0\0\0", "\11\0\0\0\0\0\0\0")), "never started"},
     {"job 0", BYTES(FRAME("\0\0\0\0", "\4", "\0\0\0", "\0\0\0\0\0\0\0\0")), "about no job"},
-    {"a number again", BYTES(FRAME("\10\0\0\0", "\1", "\0\0\0", "\1\0\0\0\0\0\0\0") "--\0true\0"), "comes after that of 1"},
+    {"a number again", BYTES(FRAME("\10\0\0\0", "\1", "\0\0\0", "\1\0\0\0\0\0\0\0") "--\0true\0"),
+     "comes after that of 1"},
     {"words without an end", BYTES(FRAME("\7\0\0\0", "\1", "\0\0\0", "\2\0\0\0\0\0\0\0") "--\0true"), "zero byte"},
     {"more jobs than there may be",
      BYTES(FRAME("\10\0\0\0", "\1", "\0\0\0", "\2\0\0\0\0\0\0\0") "--\0true\0" FRAME("\10\0\0\0", "\1", "\0\0\0",
-                                                                                   "\3\0\0\0\0\0\0\0") "--\0true\0"),
+                                                                                     "\3\0\0\0\0\0\0\0") "--\0true\0"),
      "2 jobs are open"},
     {"text", BYTES("GET / HTTP/1.1\r\nHost: launcher\r\n\r\n"), "no frame of type"},
 };
@@ -364,7 +365,8 @@ static void input_beyond_credit(void)
 /* Random bytes, and good frames with one byte changed. The launcher may answer anything but a crash. */
 static void nonsense(void)
 {
-    static const char good[] = "\10\0\0\0\1\0\0\0\1\0\0\0\0\0\0\0--\0true\0\10\0\0\0\3\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0"
+    static const char good[] = "\10\0\0\0\1\0\0\0\1\0\0\0\0\0\0\0--"
+                               "\0true\0\10\0\0\0\3\0\0\0\1\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0"
                                "\0\0\0\0\4\0\0\0\1\0\0\0\0\0\0\0";
     srand(1);
     for (int round = 0; round < 60; round++) {

@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-enum { WORDS = 64, ROUNDS_MAX = 2000, PAIRS = 60 };
+enum { WORDS = 96, ROUNDS_MAX = 2000, PAIRS = 60 };
 
 struct command {
     const char *words[WORDS];
@@ -22,17 +22,25 @@ struct command {
 static struct client client;
 static uint64_t job;
 
+static void die(const char *what)
+{
+    fprintf(stderr, "launch: %s\n", what);
+    exit(1);
+}
+
 static void add(struct command *command, const char *word)
 {
+    if (command->count == WORDS - 1)
+        die("a command has too many words");
     command->words[command->count++] = word;
     command->words[command->count] = NULL;
 }
 
-#define ADD_ALL(command, ...)                                                 \
-    do {                                                                      \
-        const char *words_[] = {__VA_ARGS__};                                 \
-        for (size_t i_ = 0; i_ < sizeof words_ / sizeof words_[0]; i_++)      \
-            add(command, words_[i_]);                                         \
+#define ADD_ALL(command, ...)                                            \
+    do {                                                                 \
+        const char *words_[] = {__VA_ARGS__};                            \
+        for (size_t i_ = 0; i_ < sizeof words_ / sizeof words_[0]; i_++) \
+            add(command, words_[i_]);                                    \
     } while (0)
 
 static double now_us(void)
@@ -42,26 +50,20 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-static void die(const char *what)
-{
-    fprintf(stderr, "launch: %s\n", what);
-    exit(1);
-}
-
 /* What a job sees without any option, for bubblewrap. */
 static void add_bwrap(struct command *command)
 {
     static const char *const links[] = {"/bin", "/sbin", "/lib", "/lib64"};
     static const char *const etc[] = {"/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
-                                      "/etc/services", "/etc/protocols", "/etc/passwd", "/etc/group"};
+                                      "/etc/services",    "/etc/protocols",    "/etc/passwd",    "/etc/group"};
     ADD_ALL(command, "bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
             "--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr");
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         ADD_ALL(command, "--ro-bind-try", links[i], links[i]);
     for (size_t i = 0; i < sizeof etc / sizeof etc[0]; i++)
         ADD_ALL(command, "--ro-bind-try", etc[i], etc[i]);
-    ADD_ALL(command, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/job", "--chdir", "/job", "--cap-drop",
-            "ALL", "--uid", "0");
+    ADD_ALL(command, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/job", "--chdir", "/job",
+            "--cap-drop", "ALL", "--uid", "0");
     command->count -= 2; /* no --uid: that would need a user namespace */
     command->words[command->count] = NULL;
 }
@@ -78,11 +80,13 @@ static pid_t spawn(const struct command *command)
     return error ? -1 : child;
 }
 
-static void reap(pid_t child)
+static void reap(pid_t child, const char *name)
 {
-    int status;
-    if (child < 0 || waitpid(child, &status, 0) < 0 || status != 0)
-        die("a program could not be launched, or failed");
+    int status = -1;
+    if (child > 0 && waitpid(child, &status, 0) == child && status == 0)
+        return;
+    fprintf(stderr, "launch: %s could not launch the program, or it failed (wait status %d)\n", name, status);
+    exit(1);
 }
 
 static void begin_job(const struct command *command)
@@ -124,7 +128,7 @@ static double launch(struct way *way)
         begin_job(&way->command);
         end_job();
     } else {
-        reap(spawn(&way->command));
+        reap(spawn(&way->command), way->name);
     }
     return now_us() - before;
 }
@@ -143,13 +147,13 @@ static double launch_pairs(struct way *way)
         }
         pid_t child = spawn(&way->command);
         if (i)
-            reap(other);
+            reap(other, way->name);
         other = child;
     }
     if (way->served)
         end_job();
     else
-        reap(other);
+        reap(other, way->name);
     return now_us() - before;
 }
 
@@ -193,11 +197,11 @@ static void measure(const char *name, const char *const *program, const char *bi
             ways[i].pair_us += launch_pairs(&ways[i]);
     for (int i = 0; i < WAYS; i++)
         qsort(ways[i].us, (size_t)rounds, sizeof ways[i].us[0], by_value);
-    printf("\n%-22s %12s %8s %12s %8s %14s\n", name, "median us", "x bare", "10th us", "x bare", "a second, two");
+    printf("\n%-22s %12s %8s %12s %8s %14s\n", name, "median us", "x bare", "least us", "x bare", "a second, two");
     for (int i = 0; i < WAYS; i++)
         printf("  %-20s %12.0f %8.2f %12.0f %8.2f %14.0f\n", ways[i].name, ways[i].us[rounds / 2],
-               ways[i].us[rounds / 2] / ways[0].us[rounds / 2], ways[i].us[rounds / 10],
-               ways[i].us[rounds / 10] / ways[0].us[rounds / 10], 3 * PAIRS * 1e6 / ways[i].pair_us);
+               ways[i].us[rounds / 2] / ways[0].us[rounds / 2], ways[i].us[0], ways[i].us[0] / ways[0].us[0],
+               3 * PAIRS * 1e6 / ways[i].pair_us);
     fflush(stdout);
 }
 
