@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { openContent } from '../client/content.ts';
 import { runChild } from '../platform/process.ts';
+import { sandbusProgram } from './cli-process.ts';
 import { readBytes, readIfThere, streamBytes } from './files.ts';
 
 let folder: string;
@@ -56,4 +57,16 @@ describe('a file', () => {
   it('is read piece by piece', async () => assert.equal(await streamed(at('small')), 'small'));
   it('that is not there is null where that is allowed', async () =>
     assert.equal(await readIfThere(at('absent'), 'key'), null));
+});
+
+it('a full disk is said, and nothing half written stays', async () => {
+  const script = `mount -t tmpfs -o size=4k none "$1"; head -c 4096 /dev/zero >"$1/full"
+    "$2" keygen --out "$1/me.pem" 2>&1; echo "code $?"; ls "$1"`;
+  const args = ['-rm', 'sh', '-c', script, 'sh', at('folder'), sandbusProgram];
+  const { stdout } = await runChild('/usr/bin/unshare', args, {
+    PATH: '/usr/local/bin:/usr/bin:/bin:/sbin:/usr/sbin',
+  });
+  const [said, ...rest] = stdout.toString().trim().split('\n');
+  assert.match(said ?? '', /^sandbus: cannot write .*me\.pem: there is no space left on its disk$/);
+  assert.deepEqual(rest, ['code 2', 'full']);
 });

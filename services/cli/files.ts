@@ -53,10 +53,17 @@ export async function* streamBytes(path: string, what: string): AsyncGenerator<B
 
 /** Writes a file that must not exist yet. */
 export async function writeNew(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
+  const failed = (cause: unknown) => new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
   const handle = await open(path, 'wx', mode).catch((cause: unknown) => {
-    throw new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
+    throw failed(cause);
   });
-  await writeAndClose(handle, bytes);
+  try {
+    await writeAndClose(handle, bytes);
+  } catch (cause) {
+    // Half a key, or a lock without its owner, would be in the way the next time.
+    await rm(path, { force: true });
+    throw failed(cause);
+  }
 }
 
 /** Writes beside the file and renames, so that nobody ever reads half of it. */
@@ -118,6 +125,11 @@ function reasonOf(cause: unknown): string {
       return 'permission denied';
     case 'EISDIR':
       return 'it is a folder';
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return 'there is no space left on its disk';
+    case 'EROFS':
+      return 'its file system is read-only';
     default:
       return message;
   }
