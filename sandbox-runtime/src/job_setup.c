@@ -115,7 +115,7 @@ static bool clone_child(struct job *job, struct fault *fault)
     };
     if (job->inside.rootless->active)
         args.flags |= CLONE_NEWUSER;
-    if (!job->spec->network_host)
+    if (!job->spec->network_host && !job->inside.rootless->active) /* rootless its own user namespace has to own it */
         job->inside.network = spare_take_network(&job->supervisor->spare);
     if (!job->spec->network_host && job->inside.network < 0)
         args.flags |= CLONE_NEWNET;
