@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { NatsConnection, ObjectStore } from 'nats';
 import { OperationalError } from '../errors.ts';
+import { isFull } from './failures.ts';
 
 export interface ObjectFacts {
   readonly size: number;
@@ -98,9 +99,8 @@ export class ObjectBucket {
     try {
       return await action();
     } catch (cause) {
-      throw new OperationalError('OBJECT_FAILED', `object ${key} in ${this.#name}: ${String(cause)}`, {
-        cause,
-      });
+      const code = isFull(cause) ? 'BUS_FULL' : 'OBJECT_FAILED';
+      throw new OperationalError(code, `object ${key} in ${this.#name}: ${String(cause)}`, { cause });
     }
   }
 }
