@@ -38,7 +38,7 @@ const longestPauseMs = 500;
 const noticeHeadStartMs = 20;
 
 export interface ReadParts {
-  readonly bus: Pick<Bus, 'nextMessage' | 'listen' | 'maxPayload'>;
+  readonly bus: Pick<Bus, 'nextMessage' | 'listen' | 'maxPayload' | 'identity'>;
   readonly ledger: Ledger;
   readonly spans: SpanStore;
   readonly waiters: Waiters;

@@ -10,6 +10,7 @@ import type { NatsServer } from '../platform/nats-server.ts';
 import { startNatsServer } from '../platform/nats-server.ts';
 import type { Child, Exit } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
+import { ensureServiceKeys } from '../platform/service-keys.ts';
 import type { ServiceName } from '../platform/topology.ts';
 import { serviceNames } from '../platform/topology.ts';
 
@@ -56,6 +57,7 @@ export async function startAll(options: SystemOptions): Promise<System> {
     await lock.release();
   };
   try {
+    await ensureServiceKeys(options.stateDir);
     nats = await startNatsServer({ storeDir: join(options.stateDir, 'nats'), port: options.port });
     await makeTopology(nats.url, options);
     onEvent(`nats-server listens on ${nats.url}`);
