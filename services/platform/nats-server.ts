@@ -4,6 +4,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UsageError } from './errors.ts';
+import { writeFileSafely } from './files.ts';
 import type { Child, Exit } from './process.ts';
 import { startChild, stopChild } from './process.ts';
 
@@ -12,6 +13,8 @@ export interface NatsServerOptions {
   readonly storeDir: string;
   /** 0 takes any free port. */
   readonly port?: number;
+  /** Who may connect, as renderAccounts says it; without it, whoever reaches the port. */
+  readonly accounts?: string;
   /** Program to run; found on PATH or in /usr/sbin unless given. */
   readonly program?: string;
 }
@@ -21,6 +24,8 @@ export interface NatsServer {
   readonly pid: number;
   readonly exited: Promise<Exit>;
   kill(signal: NodeJS.Signals): void;
+  /** Takes new accounts; connections of users that stay are kept. */
+  setAccounts(accounts: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -32,16 +37,27 @@ export async function startNatsServer(options: NatsServerOptions): Promise<NatsS
   const program = options.program ?? findNatsServer();
   await mkdir(options.storeDir, { recursive: true, mode: 0o700 });
   const configFile = join(options.storeDir, 'nats-server.conf');
-  await writeFile(configFile, serverConfig(options));
+  const accountsFile = join(options.storeDir, 'accounts.conf');
+  if (options.accounts !== undefined) await writeFileSafely(accountsFile, options.accounts, 0o600);
+  await writeFile(configFile, serverConfig(options), { mode: 0o600 });
   const child = await startChild(program, ['-c', configFile], {
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
-    stdio: ['ignore', 'ignore', 'ignore'],
+    stdio: ['ignore', 'ignore', 'pipe'],
     ownGroup: true,
     diesWithParent: true,
   });
-  const url = await listeningUrl(child, options);
+  // What is wrong with its configuration it says here; the rest goes into its log.
+  let complaint = '';
+  child.stderr?.on('data', (bytes) => {
+    complaint = `${complaint}${bytes}`.slice(0, 4096);
+  });
+  const url = await listeningUrl(child, options, () => complaint);
   const stop = async () => void (await stopChild(child, stopGraceMs));
-  return { url, pid: child.pid, exited: child.exited, kill: child.kill, stop };
+  const setAccounts = async (accounts: string) => {
+    await writeFileSafely(accountsFile, accounts, 0o600);
+    child.kill('SIGHUP');
+  };
+  return { url, pid: child.pid, exited: child.exited, kill: child.kill, setAccounts, stop };
 }
 
 /** Path of nats-server. Throws UsageError with the mend when there is none. */
@@ -64,12 +80,17 @@ function serverConfig(options: NatsServerOptions): string {
     `log_file: ${JSON.stringify(join(options.storeDir, 'nats-server.log'))}`,
     'logfile_size_limit: 8MB',
     `jetstream { store_dir: ${JSON.stringify(join(options.storeDir, 'jetstream'))} }`,
+    ...(options.accounts === undefined ? [] : ['include "accounts.conf"']),
     '',
   ].join('\n');
 }
 
 /** The server writes the ports that it got into a file named after its process. */
-async function listeningUrl(child: Child, options: NatsServerOptions): Promise<string> {
+async function listeningUrl(
+  child: Child,
+  options: NatsServerOptions,
+  complaint: () => string,
+): Promise<string> {
   const portsFile = join(options.storeDir, `nats-server_${child.pid}.ports`);
   let exit: Exit | null = null;
   void child.exited.then((e) => {
@@ -86,7 +107,7 @@ async function listeningUrl(child: Child, options: NatsServerOptions): Promise<s
   }
   child.kill('SIGKILL');
   const log = await readFile(join(options.storeDir, 'nats-server.log'), 'utf8').catch(() => '');
-  throw new UsageError(`nats-server did not start:\n${log.split('\n').slice(-6).join('\n')}`);
+  throw new UsageError(`nats-server did not start:\n${complaint()}${log.split('\n').slice(-6).join('\n')}`);
 }
 
 /** Null while the file is half written. */

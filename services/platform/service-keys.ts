@@ -8,11 +8,12 @@
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
 import { messageOf, UsageError } from './errors.ts';
 import type { EventKeyFiles, KeyringContent } from './event-keys.ts';
 import { keyIdOf, parseKeyringContent } from './event-keys.ts';
+import { writeFileSafely } from './files.ts';
 import type { ServiceName } from './topology.ts';
 import { serviceNames } from './topology.ts';
 
@@ -99,12 +100,4 @@ function newKeyPair(): { publicPem: string; privatePem: string } {
 
 function writeKeyring(file: string, content: KeyringContent): Promise<void> {
   return writeFileSafely(file, `${JSON.stringify(content, null, 2)}\n`, 0o644);
-}
-
-/** Beside the file, then renamed: nobody ever reads half of it. */
-export async function writeFileSafely(file: string, content: string, mode: number): Promise<void> {
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-  const unfinished = `${file}.${process.pid}.tmp`;
-  await writeFile(unfinished, content, { mode, flush: true });
-  await rename(unfinished, file);
 }

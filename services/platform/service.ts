@@ -9,6 +9,7 @@ import { publishSigned } from './events.ts';
 import type { Logger } from './log.ts';
 import { createLogger } from './log.ts';
 import { Bus } from './nats/bus.ts';
+import { inboxPrefix } from './nats-permissions.ts';
 import { serviceKeyFiles } from './service-keys.ts';
 import { Telemetry } from './telemetry.ts';
 import type { ServiceName } from './topology.ts';
@@ -51,6 +52,7 @@ export async function runService(name: ServiceName, start: StartService): Promis
     url: config.SANDBUS_NATS_URL,
     name,
     credentials: config.SANDBUS_NATS_CREDS,
+    inboxPrefix: inboxPrefix(name),
     identity,
   });
   const telemetry = Telemetry.start({
