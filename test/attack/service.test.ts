@@ -64,12 +64,7 @@ const calls: readonly string[] = [
   'CONSUMER.DELETE.JOBS.audit',
 ];
 
-async function refused(
-  bus: Bus,
-  kind: string,
-  subject: string,
-  attempt: () => Promise<unknown>,
-): Promise<void> {
+async function refused(subject: string, attempt: () => Promise<unknown>): Promise<void> {
   await assert.rejects(attempt(), /permissions violation|PERMISSIONS_VIOLATION/i);
   await eventually(`${subject} is in the log`, () =>
     serverLog()
