@@ -119,7 +119,7 @@ export interface EventKeyFiles {
   readonly keyring: string;
 }
 
-const initMend = 'make them with `sandbus service-keys init` (`sandbus up` does so at its first start)';
+const initMend = 'make them with `sandbus access init` (`sandbus up` does so at its first start)';
 
 /** The keys of a service, from files that are read again when they change. */
 export class EventKeys implements EventIdentity {

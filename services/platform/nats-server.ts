@@ -1,6 +1,6 @@
 /** The embedded nats-server: a child process on loopback, with JetStream, for one machine and for tests. */
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UsageError } from './errors.ts';
@@ -31,6 +31,7 @@ export interface NatsServer {
 
 const startDeadlineMs = 30_000;
 const stopGraceMs = 5_000;
+const reloadDeadlineMs = 5_000;
 
 /** Starts a server and resolves when it accepts connections. Throws UsageError when there is none or it fails. */
 export async function startNatsServer(options: NatsServerOptions): Promise<NatsServer> {
@@ -55,7 +56,9 @@ export async function startNatsServer(options: NatsServerOptions): Promise<NatsS
   const stop = async () => void (await stopChild(child, stopGraceMs));
   const setAccounts = async (accounts: string) => {
     await writeFileSafely(accountsFile, accounts, 0o600);
-    child.kill('SIGHUP');
+    // Twice: what an account imports is matched with what others export before these have their new exports, so on
+    // 2.9.10 a new account's requests reach nobody until the second time.
+    for (let times = 0; times < 2; times++) await reload(child, options.storeDir);
   };
   return { url, pid: child.pid, exited: child.exited, kill: child.kill, setAccounts, stop };
 }
@@ -108,6 +111,22 @@ async function listeningUrl(
   child.kill('SIGKILL');
   const log = await readFile(join(options.storeDir, 'nats-server.log'), 'utf8').catch(() => '');
   throw new UsageError(`nats-server did not start:\n${complaint()}${log.split('\n').slice(-6).join('\n')}`);
+}
+
+/** Has the server read its configuration again. Throws UsageError with what it says against it. */
+async function reload(child: Child, storeDir: string): Promise<void> {
+  const log = join(storeDir, 'nats-server.log');
+  const before = (await stat(log).catch(() => null))?.size ?? 0;
+  child.kill('SIGHUP');
+  for (const giveUpAt = performance.now() + reloadDeadlineMs; performance.now() < giveUpAt; await delay(20)) {
+    const bytes = await readFile(log).catch(() => Buffer.alloc(0));
+    // A log that has become shorter was begun anew.
+    const said = bytes.subarray(bytes.length < before ? 0 : before).toString('utf8');
+    if (/Reloaded server configuration/.test(said)) return;
+    const [refusal] = /Failed to reload server configuration.*/.exec(said) ?? [];
+    if (refusal !== undefined) throw new UsageError(`nats-server: ${refusal}`);
+  }
+  throw new UsageError('nats-server does not say that it has read its new accounts');
 }
 
 /** Null while the file is half written. */
