@@ -81,15 +81,18 @@ const newKeyDeliveries = 4;
  * known may be a new one whose keyring comes later than its first event, so for a few seconds that is an
  * OperationalError; without a keyring it always is.
  */
-export function checkSigned(bus: Bus, delivery: Delivery): ServiceName {
-  const verdict = identityOf(bus).check(delivery);
+export function checkSigned(bus: Bus, message: FromStream): ServiceName {
+  const verdict = identityOf(bus).check(message);
   if (verdict.ok) return verdict.signer;
   const { fault, detail } = verdict;
   if (fault === 'no-keyring') throw new OperationalError('NO_SERVICE_KEYS', detail, { retryMs: 5000 });
-  if (fault === 'unknown-key' && delivery.deliveryCount < newKeyDeliveries)
+  if (fault === 'unknown-key' && (message.deliveryCount ?? 0) < newKeyDeliveries)
     throw new OperationalError('UNKNOWN_EVENT_KEY', detail);
-  throw new PoisonError(badSignature, `${delivery.subject}: ${detail}`);
+  throw new PoisonError(badSignature, `${message.subject}: ${detail}`);
 }
+
+/** A delivery, or a message that was read from its stream. */
+type FromStream = StreamMessage & Partial<Pick<Delivery, 'deliveryCount'>>;
 
 /** Reason of the dead letters of events that are not by who may say them. */
 export const badSignature = 'BAD_EVENT_SIGNATURE';
@@ -98,10 +101,10 @@ export const badSignature = 'BAD_EVENT_SIGNATURE';
 export function readServiceEvent<N extends EventName>(
   bus: Bus,
   name: N,
-  delivery: Delivery,
+  message: FromStream,
 ): Events[N] & JobRef {
-  checkSigned(bus, delivery);
-  return readJobEvent(name, delivery);
+  checkSigned(bus, message);
+  return readJobEvent(name, message);
 }
 
 /**

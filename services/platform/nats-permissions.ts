@@ -77,8 +77,10 @@ const own: Readonly<Record<ServiceName, Own>> = {
       ...pulls(consumers.verifier),
       ...writesKeys('jobs'),
       ...writesKeys('uploads'),
+      ...writesKeys('trust'),
       ...writesObjects('plugins'),
-      // Submissions are taken while JOBS has room.
+      // Submissions are taken while JOBS has room; jobs that wait are looked through when trust is taken back.
+      reads('JOBS'),
       measures('JOBS'),
       measures('SUBMISSIONS'),
     ],
@@ -99,6 +101,7 @@ const own: Readonly<Record<ServiceName, Own>> = {
     publish: [
       ...routes.flatMap((route) => pulls({ stream: 'JOBS', durable: workConsumer(route), filter: null })),
       ...writesKeys('jobs'),
+      ...writesKeys('trust'),
       ...readsObjects('plugins'),
       ...writesObjects('artifacts'),
     ],
@@ -134,9 +137,9 @@ export function servicePermissions(service: ServiceName): Permissions {
   };
 }
 
-/** Makes streams, consumers and buckets, and publishes the schemas. Runs once, before any service. */
+/** Makes streams, consumers and buckets, publishes the schemas, and forgets a lost root. Runs before any service. */
 export const deploymentPermissions: Permissions = {
-  publish: [api('>'), '$KV.schemas.>'],
+  publish: [api('>'), '$KV.schemas.>', '$KV.trust.>'],
   subscribe: [`${inboxPrefix('deployment')}.>`],
   answers: false,
 };
