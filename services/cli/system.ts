@@ -75,7 +75,7 @@ export async function startAll(options: SystemOptions): Promise<System> {
       port: options.port,
       accounts: renderAccounts(access),
     });
-    stopWatching = watchAccess(options.stateDir, nats, onEvent);
+    stopWatching = watchAccess(options.stateDir, access, nats, onEvent);
     await makeTopology(nats.url, options);
     onEvent(`nats-server listens on ${nats.url}`);
     for (const name of serviceNames) services.push(new ManagedService(name, nats.url, options));

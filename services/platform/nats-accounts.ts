@@ -36,8 +36,11 @@ export function parseAccess(bytes: Uint8Array, where: string): Access {
 const servicesAccount = 'sandbus';
 const tenantAccount = (tenant: string): string => `tenant-${tenant}`;
 
-/** The part of a nats-server configuration that says who may do what. */
-export function renderAccounts(access: Access): string {
+/**
+ * The part of a nats-server configuration that says who may do what. Tenants that are not `open` have their accounts and
+ * no user yet.
+ */
+export function renderAccounts(access: Access, isOpen: (tenant: string) => boolean = () => true): string {
   const tenants = Object.keys(access.tenants).sort();
   const accounts = {
     [servicesAccount]: {
@@ -45,7 +48,12 @@ export function renderAccounts(access: Access): string {
       users: natsUsers.map((user) => nkeyUser(access.users[user], userPermissions(user))),
       exports: exportsTo(tenants),
     },
-    ...Object.fromEntries(tenants.map((tenant) => [tenantAccount(tenant), tenantOf(tenant, access)])),
+    ...Object.fromEntries(
+      tenants.map((tenant) => [
+        tenantAccount(tenant),
+        tenantOf(tenant, isOpen(tenant) ? access.tenants[tenant] : []),
+      ]),
+    ),
   };
   const head = '# Made by Sandbus from the list of services and tenants: changes here are lost.\n';
   return `${head}accounts ${JSON.stringify(accounts, null, 2)}\n`;
@@ -69,11 +77,11 @@ function exportsTo(tenants: readonly string[]): object[] {
   return [...granted.values()].map(({ kind, subject, accounts }) => ({ [kind]: subject, accounts }));
 }
 
-function tenantOf(tenant: string, access: Access): object {
+function tenantOf(tenant: string, keys: readonly string[] = []): object {
   const { services, streams } = tenantImports(tenant);
   const from = (subject: string) => ({ account: servicesAccount, subject });
   return {
-    users: access.tenants[tenant]?.map((key) => nkeyUser(key, tenantPermissions(tenant))) ?? [],
+    users: keys.map((key) => nkeyUser(key, tenantPermissions(tenant))),
     imports: [
       ...services.map((subject) => ({ service: from(subject) })),
       ...streams.map((subject) => ({ stream: from(subject) })),

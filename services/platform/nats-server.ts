@@ -56,9 +56,7 @@ export async function startNatsServer(options: NatsServerOptions): Promise<NatsS
   const stop = async () => void (await stopChild(child, stopGraceMs));
   const setAccounts = async (accounts: string) => {
     await writeFileSafely(accountsFile, accounts, 0o600);
-    // Twice: what an account imports is matched with what others export before these have their new exports, so on
-    // 2.9.10 a new account's requests reach nobody until the second time.
-    for (let times = 0; times < 2; times++) await reload(child, options.storeDir);
+    await reload(child, options.storeDir);
   };
   return { url, pid: child.pid, exited: child.exited, kill: child.kill, setAccounts, stop };
 }
