@@ -8,6 +8,9 @@ import type { System } from '../services/cli/system.ts';
 import { startAll } from '../services/cli/system.ts';
 import type { JobFinished, JobResult, SandbusClient, SubmitRequest } from '../services/client/index.ts';
 import { connect } from '../services/client/index.ts';
+import { userCredentials } from '../services/platform/access-paths.ts';
+import { Bus } from '../services/platform/nats/bus.ts';
+import { inboxPrefix } from '../services/platform/nats-permissions.ts';
 import type { PluginStatement, SigningKey, TrustStoreContent } from '../services/trust/index.ts';
 import {
   emptyTrustStore,
@@ -46,7 +49,10 @@ export interface TestSystem {
   stop(): Promise<void>;
 }
 
-export async function startTestSystem(environment: Record<string, string> = {}): Promise<TestSystem> {
+export async function startTestSystem(
+  environment: Record<string, string> = {},
+  tenants: readonly string[] = ['acme'],
+): Promise<TestSystem> {
   const stateDir = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
   const key = generateKey();
   await mkdir(stateDir, { recursive: true });
@@ -61,8 +67,12 @@ export async function startTestSystem(environment: Record<string, string> = {}):
   await publishTrust(trust);
   await writeFile(join(stateDir, 'root.pub'), publicKeyToPem(root.publicKey));
   await writeFile(join(stateDir, 'policy.json'), value(encodePolicy(defaultPolicy)));
-  const system = await startAll({ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment });
-  const client = await connect({ url: system.url, tenant: 'acme' });
+  const system = await startAll({ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment, tenants });
+  const client = await connect({
+    url: system.url,
+    tenant: 'acme',
+    credentials: system.credentialsOf('acme'),
+  });
   const sign: TestSystem['sign'] = (name, bytes, changes = {}, by = key) =>
     signEnvelope(STATEMENT_PAYLOAD_TYPE, value(statementFor({ ...statement(name, bytes), ...changes })), [
       by,
@@ -94,6 +104,16 @@ export async function startTestSystem(environment: Record<string, string> = {}):
       await rm(stateDir, { recursive: true, force: true });
     },
   };
+}
+
+/** As deployment: sees every stream. */
+export function connectAsDeployment({ url, stateDir }: TestSystem): Promise<Bus> {
+  return Bus.connect({
+    url,
+    name: 'deployment',
+    credentials: userCredentials(stateDir, 'deployment'),
+    inboxPrefix: inboxPrefix('deployment'),
+  });
 }
 
 /** The result as a finished job; fails with what it is instead. */

@@ -1,6 +1,9 @@
 /** What the command line takes from the environment. */
+import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { tenantCredentials } from '../platform/access-paths.ts';
 import { commonShape, installation, loadConfig } from '../platform/config.ts';
+import { isTenant } from '../platform/topology.ts';
 import { trustFilesOf, trustShape } from '../trust-store/config.ts';
 
 const shape = {
@@ -21,7 +24,7 @@ export function loadCliConfig() {
   const files = trustFilesOf(config);
   return Object.freeze({
     natsUrl: config.SANDBUS_NATS_URL,
-    credentials: config.SANDBUS_NATS_CREDS,
+    credentials: config.SANDBUS_NATS_CREDS ?? ownCredentials(config.SANDBUS_STATE_DIR, config.SANDBUS_TENANT),
     tenant: config.SANDBUS_TENANT,
     stateDir: config.SANDBUS_STATE_DIR,
     trustStore: files.trustStore,
@@ -37,6 +40,12 @@ export function loadCliConfig() {
       node: config.SANDBUS_NODE,
     },
   });
+}
+
+/** Those that `sandbus up` on this machine has made for the tenant. */
+function ownCredentials(stateDir: string, tenant: string): string | null {
+  const file = tenantCredentials(stateDir, tenant);
+  return isTenant(tenant) && existsSync(file) ? file : null;
 }
 
 export type CliConfig = ReturnType<typeof loadCliConfig>;

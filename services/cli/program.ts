@@ -26,6 +26,21 @@ const groups: readonly Group[] = [
     register: async (program) => (await import('./service.ts')).registerService(program),
   },
   {
+    commands: ['tenant'],
+    heading: 'Running it:',
+    register: async (program) => (await import('./access.ts')).registerTenant(program),
+  },
+  {
+    commands: ['access'],
+    heading: 'Running it:',
+    register: async (program) => (await import('./access.ts')).registerAccess(program),
+  },
+  {
+    commands: ['service-keys'],
+    heading: 'Running it:',
+    register: async (program) => (await import('./service-keys.ts')).registerServiceKeys(program),
+  },
+  {
     commands: ['demo'],
     heading: 'Running it:',
     register: async (program) => (await import('./demo.ts')).registerDemo(program),

@@ -3,15 +3,21 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { ensureAccess } from '../platform/access.ts';
+import { tenantCredentials, userCredentials } from '../platform/access-paths.ts';
 import { installation, serviceEnvironment } from '../platform/config.ts';
 import { messageOf, UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
+import { renderAccounts } from '../platform/nats-accounts.ts';
+import { inboxPrefix } from '../platform/nats-permissions.ts';
 import type { NatsServer } from '../platform/nats-server.ts';
 import { startNatsServer } from '../platform/nats-server.ts';
 import type { Child, Exit } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
+import { ensureServiceKeys } from '../platform/service-keys.ts';
 import type { ServiceName } from '../platform/topology.ts';
 import { serviceNames } from '../platform/topology.ts';
+import { watchAccess } from './access-watch.ts';
 
 export interface SystemOptions {
   /** Ledger, JetStream files, caches, logs; made when missing. */
@@ -22,6 +28,8 @@ export interface SystemOptions {
   readonly logs: 'inherit' | 'files';
   /** More environment for the services. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Tenants that are let in from the start, besides those that were before; `default` unless set. */
+  readonly tenants?: readonly string[];
   readonly replicas?: number;
   readonly sizeFactor?: number;
   /** Told when something starts, dies or is started again. */
@@ -31,6 +39,8 @@ export interface SystemOptions {
 export interface System {
   readonly url: string;
   readonly natsPid: number;
+  /** File with the credentials of a tenant. */
+  credentialsOf(tenant: string): string;
   /** Process id of a service as it runs now. */
   pidOf(service: ServiceName): number;
   /** Resolves when nats-server has ended by itself: nothing works then. */
@@ -50,13 +60,22 @@ export async function startAll(options: SystemOptions): Promise<System> {
   const onEvent = options.onEvent ?? (() => undefined);
   let nats: NatsServer | null = null;
   const services: ManagedService[] = [];
+  let stopWatching = () => {};
   const stop = async () => {
+    stopWatching();
     await Promise.all(services.map((service) => service.stop()));
     await nats?.stop();
     await lock.release();
   };
   try {
-    nats = await startNatsServer({ storeDir: join(options.stateDir, 'nats'), port: options.port });
+    await ensureServiceKeys(options.stateDir);
+    const access = await ensureAccess(options.stateDir, options.tenants ?? ['default']);
+    nats = await startNatsServer({
+      storeDir: join(options.stateDir, 'nats'),
+      port: options.port,
+      accounts: renderAccounts(access),
+    });
+    stopWatching = watchAccess(options.stateDir, access, nats, onEvent);
     await makeTopology(nats.url, options);
     onEvent(`nats-server listens on ${nats.url}`);
     for (const name of serviceNames) services.push(new ManagedService(name, nats.url, options));
@@ -68,6 +87,7 @@ export async function startAll(options: SystemOptions): Promise<System> {
   return {
     url: nats.url,
     natsPid: nats.pid,
+    credentialsOf: (tenant) => tenantCredentials(options.stateDir, tenant),
     pidOf: (name) => services.find((service) => service.name === name)?.pid ?? 0,
     failed: nats.exited.then(
       (exit) => `nats-server ended (${describe(exit)}): see its log in ${options.stateDir}/nats`,
@@ -77,7 +97,12 @@ export async function startAll(options: SystemOptions): Promise<System> {
 }
 
 async function makeTopology(url: string, options: SystemOptions): Promise<void> {
-  const bus = await Bus.connect({ url, name: 'deployment', credentials: null });
+  const bus = await Bus.connect({
+    url,
+    name: 'deployment',
+    credentials: userCredentials(options.stateDir, 'deployment'),
+    inboxPrefix: inboxPrefix('deployment'),
+  });
   await bus.ensureTopology({ replicas: options.replicas ?? 1, sizeFactor: options.sizeFactor ?? 1 });
   await bus.close();
 }
@@ -111,6 +136,7 @@ class ManagedService {
           ...this.#options.environment,
           SANDBUS_NATS_URL: this.#url,
           SANDBUS_STATE_DIR: this.#options.stateDir,
+          SANDBUS_NATS_CREDS: userCredentials(this.#options.stateDir, this.name),
         }),
         stdio: ['ignore', 'pipe', log?.fd ?? 'inherit'],
         ownGroup: true,

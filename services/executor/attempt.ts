@@ -7,7 +7,7 @@ import { toMicros } from '../platform/clock.ts';
 import { encode } from '../platform/codec.ts';
 import { OperationalError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
-import { outgoing, publishEvent } from '../platform/events.ts';
+import { outgoing, publishEvent, publishSigned } from '../platform/events.ts';
 import type { JobEntry } from '../platform/job-state.ts';
 import { endJob } from '../platform/job-state.ts';
 import type { Span } from '../platform/telemetry.ts';
@@ -182,8 +182,10 @@ async function run(
     attempt: lease.entry.attempt,
     clock,
     log,
-    publish: async (chunk) =>
-      void (await bus.publish(subjects.log(job, chunk.stream), encode('LogChunk', chunk), {})),
+    publish: async (chunk) => {
+      const id = eventId(service, `log-${chunk.attempt}-${chunk.stream}-${chunk.sequence}`, attempt.cause);
+      await publishSigned(bus, subjects.log(job, chunk.stream), id, encode('LogChunk', chunk));
+    },
   });
   const startMs = clock.nowMs();
   const end = stop.aborted

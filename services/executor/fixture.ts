@@ -7,6 +7,7 @@ import type { Events, JobFinished, JobRouted, LogChunk, Runtime } from '../../sc
 import { decodeAs } from '../platform/codec.ts';
 import { installation, serviceEnvironment } from '../platform/config.ts';
 import { outgoing, publishEvent } from '../platform/events.ts';
+import { everyService } from '../platform/fixture.ts';
 import type { JobEntry } from '../platform/job-state.ts';
 import { JobStates, openEntry, withRoute } from '../platform/job-state.ts';
 import { Bus } from '../platform/nats/bus.ts';
@@ -80,8 +81,9 @@ export class ExecutorFixture {
 
   static async open(): Promise<ExecutorFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'sandbus-executor-'));
+    const identity = await everyService(folder);
     const server = await startNatsServer({ storeDir: join(folder, 'nats') });
-    const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null });
+    const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null, identity });
     await bus.ensureTopology({ replicas: 1, sizeFactor: 0.1 });
     const [states, plugins, artifacts] = await Promise.all([
       JobStates.bind(bus),
@@ -159,7 +161,7 @@ export class ExecutorFixture {
     const subject = subjects.work({ runtime, deviceClass }, job);
     const about = {
       subject,
-      id: `test:${job.jobId}`,
+      id: `router:test:${job.jobId}`,
       cause: { stream: 'JOBS', sequence: 0 },
       traceparent: null,
     };

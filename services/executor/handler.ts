@@ -1,7 +1,7 @@
 /** Takes one piece of work: looks at the job's state, claims it where it may, and has the attempt run. */
 import type { JobRouted } from '../../schemas/generated/events.ts';
 import { OperationalError, PoisonError } from '../platform/errors.ts';
-import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
+import { asCause, outgoing, publishEvent, readServiceEvent } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
 import { endJob, LeaseObserver, terminalOf } from '../platform/job-state.ts';
 import type { Delivery } from '../platform/nats/bus.ts';
@@ -48,7 +48,7 @@ export class WorkHandler {
 
   /** Resolves when the message is done with: its job has ended. */
   handle(delivery: Delivery): Promise<void> {
-    const job = readJobEvent('JobRouted', delivery);
+    const job = readServiceEvent(this.#parts.context.bus, 'JobRouted', delivery);
     const key = kvKey(job);
     const known = this.#underway.get(key);
     // Delivered again while it runs here, since its message was not kept alive for a while: one run settles both.

@@ -13,6 +13,9 @@ const root = join(import.meta.dirname, '../..');
 export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_NATS_URL: 'NATS server, nats://127.0.0.1:4222 unless set',
   SANDBUS_NATS_CREDS: 'credentials file for NATS; none unless set',
+  SANDBUS_SERVICE_KEYS: 'public keys of the services, <state>/service-keys.json unless set',
+  SANDBUS_EVENT_KEY:
+    'private key with which a service signs its events, <state>/keys/<service>.pem unless set',
   SANDBUS_STATE_DIR:
     'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
   SANDBUS_TRUST_STORE: 'trust store file, <state>/trust.json unless set',
@@ -50,6 +53,8 @@ export const commonShape = {
     .default('nats://127.0.0.1:4222'),
   SANDBUS_NATS_CREDS: z.string().min(1).nullable().default(null),
   SANDBUS_STATE_DIR: z.string().min(1).default(join(homedir(), '.local/state/sandbus')),
+  SANDBUS_SERVICE_KEYS: z.string().min(1).nullable().default(null),
+  SANDBUS_EVENT_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().nullable().default(null),
 };

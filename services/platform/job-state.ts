@@ -8,7 +8,7 @@ import { z } from 'zod';
 import type { Clock } from './clock.ts';
 import { OperationalError } from './errors.ts';
 import type { OutgoingEvent } from './events.ts';
-import { publishEvent } from './events.ts';
+import { publishEvent, signed } from './events.ts';
 import type { Bus } from './nats/bus.ts';
 import type { KvBucket, KvValue } from './nats/kv.ts';
 import type { JobRef, Route, TerminalKind } from './topology.ts';
@@ -20,6 +20,7 @@ const terminalShape = z.object({
   data: z.string(),
   cause: z.object({ stream: z.string(), sequence: z.number() }),
   traceparent: z.string().nullable(),
+  signature: z.string(),
 });
 
 const entryShape = z.object({
@@ -71,8 +72,11 @@ export function openEntry(
 
 export const withRoute = (entry: JobEntry, route: Route): JobEntry => ({ ...entry, ...route });
 
-/** The job's entry with its terminal event in it. */
-export function endedEntry(entry: JobEntry, terminal: OutgoingEvent): JobEntry {
+/** The job's entry with its terminal event in it, signature and all: whoever publishes it publishes the same. */
+export function endedEntry(
+  entry: JobEntry,
+  terminal: OutgoingEvent & { readonly signature: string },
+): JobEntry {
   const data = Buffer.from(terminal.data).toString('base64');
   return { ...entry, state: 'ended', terminal: { ...terminal, data } };
 }
@@ -157,8 +161,9 @@ export async function endJob(
   terminal: OutgoingEvent,
   may: (entry: JobEntry) => boolean,
 ): Promise<{ winner: OutgoingEvent; ours: boolean } | null> {
+  const ours = signed(bus, terminal);
   const { snapshot, changed } = await states.change(job, (entry) =>
-    entry.state !== 'ended' && may(entry) ? endedEntry(entry, terminal) : null,
+    entry.state !== 'ended' && may(entry) ? endedEntry(entry, ours) : null,
   );
   const winner = terminalOf(snapshot.entry);
   if (winner === null) return null;

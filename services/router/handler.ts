@@ -1,7 +1,7 @@
 /** Routes verified jobs and answers cancel requests. */
 import type { JobVerified } from '../../schemas/generated/events.ts';
 import { OperationalError } from '../platform/errors.ts';
-import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
+import { asCause, outgoing, publishEvent, readJobEvent, readServiceEvent } from '../platform/events.ts';
 import type { JobStates } from '../platform/job-state.ts';
 import { endJob, terminalOf, withRoute } from '../platform/job-state.ts';
 import type { Delivery } from '../platform/nats/bus.ts';
@@ -22,8 +22,8 @@ const service = 'router';
 
 /** Handles one JobVerified. */
 export async function handleVerified(parts: RouterParts, delivery: Delivery): Promise<void> {
-  const { telemetry } = parts.context;
-  const job = readJobEvent('JobVerified', delivery);
+  const { bus, telemetry } = parts.context;
+  const job = readServiceEvent(bus, 'JobVerified', delivery);
   const attributes = {
     ...messagingAttributes('process', 'job.verified'),
     'sandbus.job.id': job.jobId,

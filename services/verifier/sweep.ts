@@ -5,7 +5,7 @@
 import type { JobVerified } from '../../schemas/generated/events.ts';
 import { toMicros } from '../platform/clock.ts';
 import { messageOf } from '../platform/errors.ts';
-import { asCause, outgoing, readJobEvent } from '../platform/events.ts';
+import { asCause, outgoing, readServiceEvent } from '../platform/events.ts';
 import type { JobStates } from '../platform/job-state.ts';
 import { endJob } from '../platform/job-state.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
@@ -70,7 +70,7 @@ async function sweep(parts: SweepParts, store: TrustStore): Promise<void> {
 }
 
 async function judge(parts: SweepParts, message: StreamMessage, store: TrustStore): Promise<void> {
-  const job = readJobEvent('JobVerified', message);
+  const job = readServiceEvent(parts.context.bus, 'JobVerified', message);
   const revocation = findRevocation({ pluginSha256: job.plugin.sha256, keyIds: job.keyIds }, store);
   if (revocation === null || !(await endIfWaiting(parts, message, job, revocation))) return;
   parts.context.log.warn({ job: kvKey(job), detail: revocation.detail }, 'a job that waited is revoked');

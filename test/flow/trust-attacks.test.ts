@@ -40,7 +40,7 @@ const late = generateKey();
 let system: TestSystem;
 let base: TrustStoreContent;
 before(async () => {
-  system = await startTestSystem();
+  system = await startTestSystem({}, ['acme', 'small']);
   base = {
     ...system.trust,
     keys: [
@@ -260,7 +260,10 @@ const attacks: readonly Attack[] = [
 const cosigned = (key: SigningKey) => cosignEnvelope(value(parseEnvelope(signed())), key);
 
 async function submit(request: Partial<SubmitRequest>, tenant = 'acme') {
-  const client = tenant === 'acme' ? system.client : await connect({ url: system.url, tenant });
+  const client =
+    tenant === 'acme'
+      ? system.client
+      : await connect({ url: system.url, tenant, credentials: system.system.credentialsOf(tenant) });
   try {
     const plugin = { name: 'canary.sh', bytes: canary };
     const { jobId } = await client.submit({ plugin, envelope: null, ...request });

@@ -1,7 +1,10 @@
 /** A key-value bucket with compare-and-set. Reads may be stale on replicas: decide only by create and update. */
-import type { KV, NatsConnection } from 'nats';
+import type { JetStreamManager, KV, NatsConnection } from 'nats';
 import { OperationalError } from '../errors.ts';
-import { isConflict } from './failures.ts';
+import { withoutAccountInfo } from './connection.ts';
+import { isConflict, isNotFound } from './failures.ts';
+
+const watchPauseMs = 200;
 
 export interface KvValue {
   readonly key: string;
@@ -11,16 +14,20 @@ export interface KvValue {
 
 export class KvBucket {
   readonly #kv: KV;
+  readonly #manager: JetStreamManager;
   readonly #name: string;
 
-  private constructor(kv: KV, name: string) {
+  private constructor(kv: KV, manager: JetStreamManager, name: string) {
     this.#kv = kv;
+    this.#manager = manager;
     this.#name = name;
   }
 
   /** Binds to a bucket that deployment has made. */
   static async bind(connection: NatsConnection, name: string): Promise<KvBucket> {
-    return new KvBucket(await connection.jetstream().views.kv(name, { bindOnly: true }), name);
+    const stream = connection.jetstream(withoutAccountInfo);
+    const kv = await stream.views.kv(name, { bindOnly: true });
+    return new KvBucket(kv, await connection.jetstreamManager(withoutAccountInfo), name);
   }
 
   /** The value, or null when the key does not exist. */
@@ -49,19 +56,53 @@ export class KvBucket {
   }
 
   /**
-   * Calls `onValue` for each key as it stands and for every later change; null stands for a removed key.
-   * Returns its stop.
+   * Calls `onValue` for each key as it stands, then for what changes; null stands for a removed key. Of changes that
+   * follow each other closely only the last may be seen. Resolves when all keys that there are have been seen; returns
+   * its stop. It walks the bucket's messages by sequence: that needs no consumer, which services may not make and which
+   * can be lost, and goes on after any trouble where it was.
    */
   async watch(onValue: (key: string, value: KvValue | null) => void): Promise<() => void> {
-    const watcher = await this.#kv.watch();
-    const run = async () => {
-      for await (const entry of watcher) {
-        const { key, revision } = entry;
-        onValue(key, entry.operation === 'PUT' ? { key, value: entry.value, revision } : null);
+    let next = 1;
+    let stopped = false;
+    let timer: NodeJS.Timeout | undefined;
+    const walk = async () => {
+      for (let found = await this.#at(next); found !== null && !stopped; found = await this.#at(next)) {
+        next = found.revision + 1;
+        onValue(found.key, found.removed ? null : found);
       }
     };
-    void run();
-    return () => watcher.stop();
+    const later = () => {
+      if (!stopped)
+        timer = setTimeout(
+          () =>
+            void walk()
+              .catch(() => undefined)
+              .finally(later),
+          watchPauseMs,
+        );
+    };
+    await walk();
+    later();
+    return () => {
+      stopped = true;
+      clearTimeout(timer);
+    };
+  }
+
+  /** The first value at or after a revision that no later one has replaced. */
+  async #at(revision: number): Promise<(KvValue & { removed: boolean }) | null> {
+    const query = { seq: revision, next_by_subj: `$KV.${this.#name}.>` };
+    try {
+      const { seq, subject, data, header } = await this.#manager.streams.getMessage(
+        `KV_${this.#name}`,
+        query,
+      );
+      const removed = /^(DEL|PURGE)$/.test(header.get('KV-Operation'));
+      return { key: subject.slice(`$KV.${this.#name}.`.length), value: data, revision: seq, removed };
+    } catch (cause) {
+      if (isNotFound(cause)) return null;
+      throw new OperationalError('KV_FAILED', `KV bucket ${this.#name}: ${String(cause)}`, { cause });
+    }
   }
 
   async #guard<T>(action: () => Promise<T>): Promise<T | null> {
