@@ -5,15 +5,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-bool report_send(int socket, const struct report *report, const int *descriptors, unsigned count)
+static bool send_packet(int socket, const void *packet, size_t size, const int *descriptors, unsigned count)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))] = {0};
-    struct iovec bytes = {.iov_base = (void *)report, .iov_len = sizeof *report};
+    char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))] = {0};
+    struct iovec bytes = {.iov_base = (void *)packet, .iov_len = size};
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
     if (count) {
         message.msg_control = control;
         message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        struct cmsghdr *header = (struct cmsghdr *)control; /* what CMSG_FIRSTHDR says, which may also say NULL */
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
         header->cmsg_level = SOL_SOCKET;
         header->cmsg_type = SCM_RIGHTS;
         header->cmsg_len = CMSG_LEN(count * sizeof(int));
@@ -23,27 +23,57 @@ bool report_send(int socket, const struct report *report, const int *descriptors
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)sizeof *report;
+    return sent == (ssize_t)size;
 }
 
-int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX])
+/* Descriptors that did not come are -1. */
+static ssize_t receive_packet(int socket, void *packet, size_t size, int descriptors[REPORT_DESCRIPTORS_MAX], int flags)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))];
-    struct iovec bytes = {.iov_base = report, .iov_len = sizeof *report};
+    char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))];
+    struct iovec bytes = {.iov_base = packet, .iov_len = size};
     struct msghdr message = {
         .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     for (unsigned i = 0; i < REPORT_DESCRIPTORS_MAX; i++)
         descriptors[i] = -1;
-    ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = recvmsg(socket, &message, flags);
     if (got <= 0)
-        return (int)got;
+        return got;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
         memcpy(descriptors, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+    return got;
+}
+
+bool report_send(int socket, const struct report *report, const int *descriptors, unsigned count)
+{
+    return send_packet(socket, report, sizeof *report, descriptors, count);
+}
+
+int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX])
+{
+    ssize_t got = receive_packet(socket, report, sizeof *report, descriptors, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got <= 0)
+        return (int)got;
     if (got == (ssize_t)sizeof *report)
         return 1;
     errno = EPROTO;
     return -1;
+}
+
+bool report_send_order(int socket, const struct job_spec *spec, int plugin)
+{
+    return send_packet(socket, &spec, sizeof spec, &plugin, plugin >= 0 ? 1 : 0);
+}
+
+bool report_await_order(int socket, const struct job_spec **spec, int *plugin)
+{
+    int descriptors[REPORT_DESCRIPTORS_MAX];
+    ssize_t got;
+    do
+        got = receive_packet(socket, spec, sizeof *spec, descriptors, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    *plugin = descriptors[0];
+    return got == (ssize_t)sizeof *spec;
 }
 
 bool report_send_go(int socket)

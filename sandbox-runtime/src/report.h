@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct job_spec;
+
 enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2 };
 
 enum report_kind {
@@ -31,6 +33,11 @@ bool report_send(int socket, const struct report *report, const int *descriptors
 /* Receives one without waiting; descriptors that did not come are -1. Returns 1, 0 at the end of the stream, -1 with
  * errno (EAGAIN: nothing there). */
 int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX]);
+
+/* Gives a prepared child its job: the specification, in memory that both have, and the plugin's file (-1: none). */
+bool report_send_order(int socket, const struct job_spec *spec, int plugin);
+/* Waits for it. False when the supervisor is gone. */
+bool report_await_order(int socket, const struct job_spec **spec, int *plugin);
 
 bool report_send_go(int socket);
 /* Waits for the supervisor's go. False when it is gone. */

@@ -47,6 +47,9 @@ struct job_spec {
     bool end_at_denial;
     uint64_t uid; /* 0: chosen by the launcher */
 
+    int word_count; /* what it was read from, as long as the caller keeps it: until job_start returns */
+    char *const *words;
+
     char **program; /* PROGRAM and ARGS, ends with NULL */
     size_t program_count;
 };
