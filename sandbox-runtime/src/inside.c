@@ -41,6 +41,8 @@ const struct inside_step inside_steps[] = {
     {"dev", inside_dev},
     {"proc", inside_proc},
     {"sys", inside_sys},
+    {"masks", inside_masks},
+    {"prepared-root", inside_prepared_pivot}, /* the host's files are out of a prepared child's reach from here on */
     {"hostname", inside_hostname},
     {"loopback", inside_loopback},
     {"keyring", inside_keyring},
@@ -52,8 +54,7 @@ const struct inside_step inside_steps[] = {
     {"plugin-copy", inside_plugin},
     {"inputs", inside_inputs},
     {"read-only", inside_read_only},
-    {"masks", inside_masks},      /* after read-only, so that what covers is read-only too */
-    {"pivot-root", inside_pivot}, /* the host's files are out of reach from here on */
+    {"pivot-root", inside_pivot}, /* and of everybody's from here on */
     {"stdio", inside_stdio},
     {"identity", inside_identity},
     {"capabilities", inside_capabilities},
@@ -73,8 +74,12 @@ bool inside_await_job(struct inside *inside, struct fault *fault)
     (void)fault;
     if (inside->spec)
         return true;
-    if (!report_await_order(inside->report, &inside->spec, &inside->plugin))
+    static int sources[REPORT_SOURCES_MAX];
+    inside->sources = sources;
+    if (!report_await_order(inside->report, &inside->spec, sources, REPORT_SOURCES_MAX))
         _exit(0); /* the supervisor is gone, or wants another one */
+    if (inside->spec->plugin_path)
+        inside->plugin = *inside->sources++;
     inside->ordered_us = clock_now_us();
     return true;
 }

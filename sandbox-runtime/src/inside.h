@@ -25,7 +25,7 @@ struct inside {
     const struct job_spec *spec; /* NULL in a prepared child, until the job step */
     const struct cgroup_job *cgroup;
     bool network_host;
-    uint64_t ordered_us; /* when a prepared child got its job */
+    uint64_t ordered_us;               /* when a prepared child got its job */
     const struct device_grant *grants; /* nodes to make in /dev */
     size_t grant_count;
     const struct rootless *rootless;
@@ -35,6 +35,7 @@ struct inside {
     int stdio[3]; /* the job's ends of the pipes */
     int origin;   /* set by origin: the launcher's working directory, where relative paths of the host begin */
     int plugin;   /* the host's file, opened by the supervisor */
+    int *sources; /* in a prepared child: trees of the binds, then files of the inputs, opened by the supervisor */
     int job_dir;  /* set by job-tmpfs where outputs are collected: /job, open */
     int listener; /* set by the filter step */
 };
@@ -77,6 +78,7 @@ bool inside_plugin(struct inside *inside, struct fault *fault);
 bool inside_inputs(struct inside *inside, struct fault *fault);
 bool inside_read_only(struct inside *inside, struct fault *fault);
 bool inside_masks(struct inside *inside, struct fault *fault);
+bool inside_prepared_pivot(struct inside *inside, struct fault *fault);
 bool inside_pivot(struct inside *inside, struct fault *fault);
 bool inside_hostname(struct inside *inside, struct fault *fault);
 bool inside_loopback(struct inside *inside, struct fault *fault);
@@ -97,11 +99,12 @@ int inside_landlock_abi(void);
 /* Opens a regular file of the host; a relative path begins at the directory `origin`. Nothing else is read: a fifo would block,
  * a device would never end. -1 with a fault. */
 int inside_open_regular(int origin, const char *path, struct fault *fault);
+/* A copy of a piece of the host's mount tree, read-only and attached nowhere. -1 with a fault. */
+int inside_open_tree(const char *source, struct fault *fault);
 /* A directory or file below the new root, made where it is missing, as a descriptor for mounting on (O_PATH).
  * `path` is relative; symbolic links in it stay inside the new root. */
 int inside_make_point(const char *path, bool directory);
-/* Shows `source` of the host at `path`, read-only, with everything mounted below it. */
-bool inside_bind(const char *source, const char *path, struct fault *fault);
+/* Shows `source` of the host at `path`, which is not there yet, read-only, with everything mounted below it. */
 bool inside_bind_new(const char *source, const char *path, struct fault *fault);
 
 #endif

@@ -180,7 +180,8 @@ bool inside_inputs(struct inside *inside, struct fault *fault)
     for (size_t i = 0; i < inputs->count; i++) {
         struct sha256 unused;
         sha256_init(&unused);
-        OWNED_FD int from = inside_open_regular(inside->origin, inputs->items[i].value, fault);
+        OWNED_FD int from =
+            inside->sources ? *inside->sources++ : inside_open_regular(inside->origin, inputs->items[i].value, fault);
         if (from < 0)
             return false;
         OWNED_FD int to = create_input(inputs->items[i].name, inside->uid, inside->gid);

@@ -38,7 +38,7 @@ struct supervisor {
     unsigned most_jobs;
     struct job *prepared; /* a child that waits for the next job; NULL: none */
     uint64_t prepared_us; /* when it was made */
-    struct job *jobs; /* linked by `next`: those that were started and not freed */
+    struct job *jobs;     /* linked by `next`: those that were started and not freed */
 };
 
 /* Checks the host and opens what jobs need. */

@@ -11,6 +11,7 @@
 #include "options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,8 +19,8 @@
 #include <unistd.h>
 
 enum {
-    SHARED_SIZE = 4 * 1024 * 1024,    /* room for the largest specification; only what is used takes memory */
-    OLD_US = 60 * 1000000,            /* it shows the host's files as they were mounted when it was made */
+    SHARED_SIZE = 4 * 1024 * 1024, /* room for the largest specification; only what is used takes memory */
+    OLD_US = 60 * 1000000,         /* it shows the host's files as they were mounted when it was made */
     REMOVE_TRIES = 100,
 };
 
@@ -114,7 +115,8 @@ bool job_take_prepared(struct job *job, struct fault *fault)
     struct job *prepared = supervisor->prepared;
     const struct job_spec *spec = job->spec;
     (void)fault;
-    if (!prepared || spec->network_host || spec->devices.count || spec->uid)
+    if (!prepared || spec->network_host || spec->devices.count || spec->uid ||
+        spec->binds.count + spec->inputs.count + 1 > REPORT_SOURCES_MAX)
         return true;
     if (is_dead(prepared) || clock_now_us() >= job_prepare_due_us(supervisor)) {
         job_unprepare(supervisor);
@@ -149,9 +151,39 @@ bool job_take_prepared(struct job *job, struct fault *fault)
            fault_set(fault, errno, "raise fs.epoll.max_user_watches", "cannot watch the job's child");
 }
 
+/* Opens what the job shows and copies of the host, in the order in which the child takes it. */
+static bool open_sources(const struct job_spec *spec, int *sources, unsigned *count, struct fault *fault)
+{
+    for (size_t i = 0; i < spec->binds.count; i++) {
+        sources[*count] = inside_open_tree(spec->binds.items[i].name, fault);
+        if (sources[*count] < 0) {
+            fault_name_step(fault, "ro-binds");
+            return false;
+        }
+        ++*count;
+    }
+    for (size_t i = 0; i < spec->inputs.count; i++) {
+        sources[*count] = inside_open_regular(AT_FDCWD, spec->inputs.items[i].value, fault);
+        if (sources[*count] < 0) {
+            fault_name_step(fault, "inputs");
+            return false;
+        }
+        ++*count;
+    }
+    return true;
+}
+
 bool job_order(struct job *job, struct fault *fault)
 {
+    int sources[REPORT_SOURCES_MAX];
+    unsigned first = job->inside.plugin >= 0, count = first;
+    sources[0] = job->inside.plugin;
+    bool opened = open_sources(job->spec, sources, &count, fault);
     job->cloned_us = clock_now_us();
-    return report_send_order(job->report.fd, job->shared_spec, job->inside.plugin) ||
-           fault_set(fault, errno, "submit the job again", "the prepared child does not answer");
+    bool sent = opened && report_send_order(job->report.fd, job->shared_spec, sources, count);
+    if (opened && !sent)
+        fault_set(fault, errno, "submit the job again", "the prepared child does not answer");
+    while (count > first)
+        descriptor_close(&sources[--count]);
+    return sent;
 }

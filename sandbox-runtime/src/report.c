@@ -7,7 +7,7 @@
 
 static bool send_packet(int socket, const void *packet, size_t size, const int *descriptors, unsigned count)
 {
-    char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))] = {0};
+    char control[CMSG_SPACE(REPORT_SOURCES_MAX * sizeof(int))] = {0};
     struct iovec bytes = {.iov_base = (void *)packet, .iov_len = size};
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
     if (count) {
@@ -27,13 +27,13 @@ static bool send_packet(int socket, const void *packet, size_t size, const int *
 }
 
 /* Descriptors that did not come are -1. */
-static ssize_t receive_packet(int socket, void *packet, size_t size, int descriptors[REPORT_DESCRIPTORS_MAX], int flags)
+static ssize_t receive_packet(int socket, void *packet, size_t size, int *descriptors, unsigned most, int flags)
 {
-    char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))];
+    char control[CMSG_SPACE(REPORT_SOURCES_MAX * sizeof(int))];
     struct iovec bytes = {.iov_base = packet, .iov_len = size};
     struct msghdr message = {
-        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    for (unsigned i = 0; i < REPORT_DESCRIPTORS_MAX; i++)
+        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(most * sizeof(int))};
+    for (unsigned i = 0; i < most; i++)
         descriptors[i] = -1;
     ssize_t got = recvmsg(socket, &message, flags);
     if (got <= 0)
@@ -51,7 +51,8 @@ bool report_send(int socket, const struct report *report, const int *descriptors
 
 int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX])
 {
-    ssize_t got = receive_packet(socket, report, sizeof *report, descriptors, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = receive_packet(socket, report, sizeof *report, descriptors, REPORT_DESCRIPTORS_MAX,
+                                 MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got <= 0)
         return (int)got;
     if (got == (ssize_t)sizeof *report)
@@ -60,19 +61,17 @@ int report_receive(int socket, struct report *report, int descriptors[REPORT_DES
     return -1;
 }
 
-bool report_send_order(int socket, const struct job_spec *spec, int plugin)
+bool report_send_order(int socket, const struct job_spec *spec, const int *sources, unsigned count)
 {
-    return send_packet(socket, &spec, sizeof spec, &plugin, plugin >= 0 ? 1 : 0);
+    return send_packet(socket, &spec, sizeof spec, sources, count);
 }
 
-bool report_await_order(int socket, const struct job_spec **spec, int *plugin)
+bool report_await_order(int socket, const struct job_spec **spec, int *sources, unsigned most)
 {
-    int descriptors[REPORT_DESCRIPTORS_MAX];
     ssize_t got;
     do
-        got = receive_packet(socket, spec, sizeof *spec, descriptors, MSG_CMSG_CLOEXEC);
+        got = receive_packet(socket, spec, sizeof *spec, sources, most, MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
-    *plugin = descriptors[0];
     return got == (ssize_t)sizeof *spec;
 }
 

@@ -12,7 +12,7 @@
 
 struct job_spec;
 
-enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2 };
+enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2, REPORT_SOURCES_MAX = 200 };
 
 enum report_kind {
     REPORT_READY, /* begun_us and step_us are filled; descriptors: the filter's listener, then /job where outputs are collected */
@@ -34,10 +34,10 @@ bool report_send(int socket, const struct report *report, const int *descriptors
  * errno (EAGAIN: nothing there). */
 int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX]);
 
-/* Gives a prepared child its job: the specification, in memory that both have, and the plugin's file (-1: none). */
-bool report_send_order(int socket, const struct job_spec *spec, int plugin);
+/* Gives a prepared child its job: the specification, in memory that both have, and at most REPORT_SOURCES_MAX descriptors. */
+bool report_send_order(int socket, const struct job_spec *spec, const int *sources, unsigned count);
 /* Waits for it. False when the supervisor is gone. */
-bool report_await_order(int socket, const struct job_spec **spec, int *plugin);
+bool report_await_order(int socket, const struct job_spec **spec, int *sources, unsigned most);
 
 bool report_send_go(int socket);
 /* Waits for the supervisor's go. False when it is gone. */

@@ -222,6 +222,7 @@ static uint64_t next_turn_us(struct server *server)
 static void run_server(struct server *server)
 {
     unsigned char hello[8];
+    job_prepare(&server->supervisor); /* the first job finds one too */
     frame_write_u32(hello, FRAMES_VERSION);
     frame_write_u32(hello + 4, server->supervisor.most_jobs);
     channel_send(&server->channel, FRAME_HELLO, 0, hello, sizeof hello);

@@ -35,7 +35,7 @@ struct job_spec {
     const char *plugin_path;
     const char *plugin_name;
     const char *plugin_sha256; /* lower-case hex, or NULL: not checked */
-    const char *stdin_path; /* NULL: the launcher's own standard input, or frames */
+    const char *stdin_path;    /* NULL: the launcher's own standard input, or frames */
     const char *collect_dir;
     const char *working_dir;
     const char *result;       /* FILE or fd:N; NULL is the last line on standard error */
