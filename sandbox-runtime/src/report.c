@@ -14,6 +14,8 @@ static bool send_packet(int socket, const void *packet, size_t size, const int *
         message.msg_control = control;
         message.msg_controllen = CMSG_SPACE(count * sizeof(int));
         struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        if (!header)
+            return false;
         header->cmsg_level = SOL_SOCKET;
         header->cmsg_type = SCM_RIGHTS;
         header->cmsg_len = CMSG_LEN(count * sizeof(int));
