@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { defaultPolicy } from '../services/cli/default-policy.ts';
-import type { System } from '../services/cli/system.ts';
+import type { System, SystemOptions } from '../services/cli/system.ts';
 import { startAll } from '../services/cli/system.ts';
 import type { JobFinished, JobResult, SandbusClient, SubmitRequest } from '../services/client/index.ts';
 import { connect } from '../services/client/index.ts';
@@ -22,6 +22,7 @@ import {
   statementFor,
   withKey,
 } from '../services/trust/index.ts';
+import { testedServer } from './with-nats.ts';
 
 const dayMs = 86_400_000;
 const mebibyte = 1024 * 1024;
@@ -39,13 +40,20 @@ export interface TestSystem {
   stop(): Promise<void>;
 }
 
-export async function startTestSystem(environment: Record<string, string> = {}): Promise<TestSystem> {
+export async function startTestSystem(
+  environment: Record<string, string> = {},
+  options: Partial<SystemOptions> = {},
+): Promise<TestSystem> {
   const stateDir = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
   const key = generateKey();
   await mkdir(stateDir, { recursive: true });
   await writeFile(join(stateDir, 'trust.json'), value(encodeTrustStore(trustStoreFor(key))));
   await writeFile(join(stateDir, 'policy.json'), value(encodePolicy(defaultPolicy)));
-  const system = await startAll({ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment });
+  const system = await startAll({
+    ...{ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment },
+    natsProgram: testedServer().program,
+    ...options,
+  });
   const client = await connect({ url: system.url, tenant: 'acme' });
   const sign: TestSystem['sign'] = (name, bytes, changes = {}, by = key) =>
     signEnvelope(STATEMENT_PAYLOAD_TYPE, value(statementFor({ ...statement(name, bytes), ...changes })), [

@@ -36,10 +36,16 @@ export class Retention {
     for (;;) {
       const messages = reading(() => this.#deletions.ready(windowMessages));
       if (messages.length === 0) return;
-      await Promise.all(messages.map(({ stream, sequence }) => this.#bus.deleteMessage(stream, sequence)));
+      const tried = await Promise.allSettled(
+        messages.map(({ stream, sequence }) => this.#bus.deleteMessage(stream, sequence)),
+      );
+      const gone = messages.filter((_, index) => tried[index]?.status === 'fulfilled');
       inTransaction(this.#database, () => {
-        for (const message of messages) this.#deletions.done(message);
+        for (const message of gone) this.#deletions.done(message);
       });
+      // One that cannot be deleted must not hold up the others of its window for ever.
+      const failure = tried.find((result) => result.status === 'rejected');
+      if (failure !== undefined) throw failure.reason;
     }
   }
 

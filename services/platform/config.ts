@@ -12,6 +12,7 @@ const root = join(import.meta.dirname, '../..');
 /** Every variable that any part of Sandbus understands, with its meaning for the manual. */
 export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_NATS_URL: 'NATS server, nats://127.0.0.1:4222 unless set',
+  SANDBUS_NATS_SERVER: 'nats-server program of `sandbus up`; found on this machine unless set',
   SANDBUS_NATS_CREDS: 'credentials file for NATS; none unless set',
   SANDBUS_STATE_DIR:
     'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
