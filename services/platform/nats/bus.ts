@@ -224,7 +224,7 @@ export class Bus {
     try {
       return await this.#manager.streams.deleteMessage(stream, sequence, false);
     } catch (cause) {
-      if (isNotFound(cause) || /no message found/i.test(messageOf(cause))) return false;
+      if (isNotFound(cause) || /no message found|store eof/i.test(messageOf(cause))) return false;
       throw new OperationalError('DELETE_FAILED', `message ${sequence} of ${stream}: ${messageOf(cause)}`, {
         cause,
       });
