@@ -31,6 +31,8 @@ export interface ConsumeOptions extends SettleOptions {
   readonly consumer: ConsumerDefinition;
   /** Messages handled at one time. */
   readonly slots: number;
+  /** How many more messages may be taken now, where that depends on others. */
+  readonly room?: () => Promise<number>;
 }
 
 export interface Loop {
@@ -42,6 +44,7 @@ export interface Loop {
 
 const pullWaitMs = 5_000;
 const retryPullMs = 1_000;
+const noRoomMs = 250;
 const longestRetryMs = 60_000;
 
 export function consume(options: ConsumeOptions): Loop {
@@ -74,7 +77,9 @@ class ConsumeLoop implements Loop {
       try {
         const { stream, durable } = this.#options.consumer;
         consumer ??= await this.#options.bus.consumer(stream, durable);
-        await this.#pullOnce(consumer);
+        const most = Math.min(this.#options.slots - this.#busy.size, await this.#room());
+        if (most > 0) await this.#pullOnce(consumer, most);
+        else await this.#pause(noRoomMs);
       } catch (error) {
         // The consumer may have been deleted or the server be away: bind again, for as long as it takes.
         consumer = null;
@@ -88,8 +93,12 @@ class ConsumeLoop implements Loop {
     this.#ended.resolve();
   }
 
-  async #pullOnce(consumer: PullConsumer): Promise<void> {
-    const { deliveries, stop } = await consumer.pull(this.#options.slots - this.#busy.size, pullWaitMs);
+  #room(): Promise<number> {
+    return this.#options.room?.() ?? Promise.resolve(Number.POSITIVE_INFINITY);
+  }
+
+  async #pullOnce(consumer: PullConsumer, most: number): Promise<void> {
+    const { deliveries, stop } = await consumer.pull(most, pullWaitMs);
     this.#stopPull = stop;
     if (this.#stopping) stop();
     for await (const delivery of deliveries) this.#start(delivery);

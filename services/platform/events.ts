@@ -24,7 +24,7 @@ export function outgoing<N extends EventName>(
 }
 
 /** Publishes with the id as Nats-Msg-Id, so that a second publish of the same event is dropped. */
-export function publishEvent(bus: Bus, event: OutgoingEvent): Promise<Published> {
+export function publishEvent(bus: Pick<Bus, 'publish'>, event: OutgoingEvent): Promise<Published> {
   return bus.publish(event.subject, event.data, { id: event.id, headers: eventHeaders(event) });
 }
 

@@ -17,7 +17,8 @@ import { kvKey, parseJobSubject, terminalKinds } from './topology.ts';
 const terminalShape = z.object({
   subject: z.string(),
   id: z.string(),
-  data: z.string(),
+  /** Base64; null when the ledger has the event, and nobody need say it again. */
+  data: z.string().nullable(),
   cause: z.object({ stream: z.string(), sequence: z.number() }),
   traceparent: z.string().nullable(),
 });
@@ -77,11 +78,22 @@ export function endedEntry(entry: JobEntry, terminal: OutgoingEvent): JobEntry {
   return { ...entry, state: 'ended', terminal: { ...terminal, data } };
 }
 
-/** The terminal event that an ended entry holds. */
+/** The terminal event that an ended entry holds; null also for one that is settled. */
 export function terminalOf(entry: JobEntry): OutgoingEvent | null {
-  return entry.terminal === null
-    ? null
-    : { ...entry.terminal, data: Buffer.from(entry.terminal.data, 'base64') };
+  const { terminal } = entry;
+  return terminal?.data == null ? null : { ...terminal, data: Buffer.from(terminal.data, 'base64') };
+}
+
+/** The entry without its event, once the ledger has that: only who and how remains, so that the id is not used again. */
+export function settledEntry(entry: JobEntry): JobEntry {
+  return entry.terminal === null ? entry : { ...entry, terminal: { ...entry.terminal, data: null } };
+}
+
+/** Says the terminal event of an ended job again; false when the job has not ended. */
+export async function republish(bus: Pick<Bus, 'publish'>, entry: JobEntry): Promise<boolean> {
+  const terminal = terminalOf(entry);
+  if (terminal !== null) await publishEvent(bus, terminal);
+  return entry.state === 'ended';
 }
 
 /** How an ended entry ended, or null. */
@@ -141,14 +153,14 @@ export class JobStates {
 
   /** Calls `onChange` with every job as it stands and as it changes; null for one that is removed. Returns its stop. */
   watch(onChange: (key: string, snapshot: JobSnapshot | null) => void): Promise<() => void> {
-    return this.#bucket.watch((key, value) => onChange(key, value === null ? null : parseSnapshot(value)));
+    return this.#bucket.watch((key, value) => onChange(key, value === null ? null : parsedOrNull(value)));
   }
 }
 
 /**
  * Ends a job: the first to get its terminal event into KV has decided; that winner's bytes are published, by whoever
- * comes here. `may` names the states from which this caller may end it. Returns the winner, and whether it is ours;
- * null when the job is in another state and has not ended.
+ * comes here. `may` names the states from which this caller may end it. Returns the winner's id, and whether it is
+ * ours; null when the job is in another state and has not ended.
  */
 export async function endJob(
   bus: Bus,
@@ -156,14 +168,13 @@ export async function endJob(
   job: JobRef,
   terminal: OutgoingEvent,
   may: (entry: JobEntry) => boolean,
-): Promise<{ winner: OutgoingEvent; ours: boolean } | null> {
+): Promise<{ winnerId: string; ours: boolean } | null> {
   const { snapshot, changed } = await states.change(job, (entry) =>
     entry.state !== 'ended' && may(entry) ? endedEntry(entry, terminal) : null,
   );
-  const winner = terminalOf(snapshot.entry);
-  if (winner === null) return null;
-  await publishEvent(bus, winner);
-  return { winner, ours: changed || winner.id === terminal.id };
+  if (!(await republish(bus, snapshot.entry))) return null;
+  const winnerId = snapshot.entry.terminal?.id ?? '';
+  return { winnerId, ours: changed || winnerId === terminal.id };
 }
 
 /** Watches how long an entry's revision has stood still, on this observer's own monotonic clock. */
@@ -191,6 +202,15 @@ export class LeaseObserver {
 
 function entryBytes(entry: JobEntry): Uint8Array {
   return Buffer.from(JSON.stringify(entry));
+}
+
+/** An entry that nobody can read must not end the watch of all others. */
+function parsedOrNull(value: KvValue): JobSnapshot | null {
+  try {
+    return parseSnapshot(value);
+  } catch {
+    return null;
+  }
 }
 
 function parseSnapshot(value: KvValue): JobSnapshot {

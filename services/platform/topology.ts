@@ -135,7 +135,8 @@ export const streams: readonly StreamDefinition[] = [
     subjects: [...serviceEventKinds.map((kind) => `job.${kind}.>`), 'work.>'],
     retention: 'limits',
     discard: 'new',
-    maxBytes: 512 * mebibyte,
+    // Eight times SUBMISSIONS: room for the two events into which each waiting submission is copied, and for ends.
+    maxBytes: 1024 * mebibyte,
     maxAgeMs: 0,
     headroomBytes: 64 * 1024,
   },
@@ -200,11 +201,15 @@ export const ackWaitMs = 30_000;
 
 export const kvBuckets = [
   /** State, claim and terminal event of each job. Ended entries stay a week, so that an id cannot be used again. */
-  { name: 'jobs', maxBytes: 256 * mebibyte, ttlMs: 7 * 24 * hourMs },
+  { name: 'jobs', maxBytes: 512 * mebibyte, ttlMs: 7 * 24 * hourMs },
   { name: 'schemas', maxBytes: 8 * mebibyte, ttlMs: 0 },
   /** How far each upload has come; the parts themselves are objects. An upload left alone for a day is forgotten. */
   { name: 'uploads', maxBytes: 16 * mebibyte, ttlMs: 24 * hourMs },
 ] as const;
+/** The stream behind a KV bucket. */
+export const streamOfBucket = (bucket: (typeof kvBuckets)[number]['name']): string => `KV_${bucket}`;
+/** A terminal event is never larger than this, so that it is known how much room an open job needs. */
+export const terminalEventBytes = 192 * 1024;
 export const kvKey = (job: JobRef): string => `${job.tenant}.${job.jobId}`;
 
 export const objectBuckets = [

@@ -3,7 +3,7 @@ import type { JobVerified } from '../../schemas/generated/events.ts';
 import { OperationalError } from '../platform/errors.ts';
 import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
 import type { JobStates } from '../platform/job-state.ts';
-import { endJob, terminalOf, withRoute } from '../platform/job-state.ts';
+import { endJob, republish, withRoute } from '../platform/job-state.ts';
 import type { Delivery } from '../platform/nats/bus.ts';
 import type { ServiceContext } from '../platform/service.ts';
 import type { Span } from '../platform/telemetry.ts';
@@ -53,8 +53,7 @@ async function route(parts: RouterParts, job: JobVerified, delivery: Delivery, s
   const { snapshot } = await parts.states.change(job, (entry) =>
     entry.state === 'open' && entry.runtime === null ? withRoute(entry, where) : null,
   );
-  const ended = terminalOf(snapshot.entry);
-  if (ended !== null) return void (await publishEvent(bus, ended));
+  if (await republish(bus, snapshot.entry)) return;
   const subject = subjects.work(where, job);
   await publishEvent(bus, outgoing('JobRouted', decision.event, { ...about, subject }));
   bus.notify(subjects.wake(where));
@@ -73,7 +72,8 @@ export async function handleCancel(parts: RouterParts, delivery: Delivery): Prom
     { job: kvKey(request), decision: decision.kind, requestedBy: request.requestedBy },
     'cancel request',
   );
-  if (decision.kind === 'too-late') return;
+  // Perhaps by this very request, by a router that died before it could say so.
+  if (decision.kind === 'too-late') return void (await republish(bus, snapshot.entry));
   if (decision.kind === 'ask-executor') {
     const asked = await parts.states.replace(snapshot, { ...snapshot.entry, cancel: decision.cancel });
     if (asked === null) throw new OperationalError('CONTENTION', 'the job has just changed', { retryMs: 20 });

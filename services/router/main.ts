@@ -34,7 +34,7 @@ export const start: StartService = async (context) => {
   });
   const supervisor = await startSupervisor(parts);
   return {
-    failed: Promise.race([routing.failed, cancels.failed]),
+    failed: Promise.race([routing.failed, cancels.failed, supervisor.failed]),
     stop: async () => {
       supervisor.stop();
       await Promise.all([routing.stop(), cancels.stop()]);

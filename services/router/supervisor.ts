@@ -2,7 +2,7 @@
  * Watches every job that has not ended: deadlines that pass without an executor, and executors that are lost. It learns
  * of jobs from the KV bucket itself, so that a restarted router forgets none.
  */
-import { messageOf } from '../platform/errors.ts';
+import { messageOf, OperationalError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
 import { outgoing } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
@@ -10,32 +10,42 @@ import { endJob, LeaseObserver } from '../platform/job-state.ts';
 import { eventId, kvKey, subjects } from '../platform/topology.ts';
 import type { SuperviseDecision } from './decide.ts';
 import { supervise } from './decide.ts';
+import { Endings } from './endings.ts';
 import type { RouterParts } from './handler.ts';
 
 const tickMs = 1_000;
 
 export interface Supervisor {
+  /** Rejects when a look at the jobs hit a bug. */
+  readonly failed: Promise<never>;
   stop(): void;
 }
 
 export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   const jobs = new Map<string, JobSnapshot>();
   const leases = new LeaseObserver(parts.context.clock);
+  const endings = new Endings({ ...parts.context, states: parts.states });
   const stopWatch = await parts.states.watch((key, snapshot) => {
     if (snapshot === null || snapshot.entry.state === 'ended') {
       jobs.delete(key);
       leases.forget(key);
+      if (snapshot === null) endings.forget(key);
+      else endings.see(snapshot);
     } else jobs.set(key, snapshot);
   });
+  const bug = Promise.withResolvers<never>();
+  bug.promise.catch(() => undefined);
   let ticking = false;
   const timer = setInterval(() => {
     if (ticking) return;
     ticking = true;
-    void tick(parts, jobs, leases).finally(() => {
+    const work = tick(parts, jobs, leases).then(() => settle(parts, endings));
+    void work.catch(bug.reject).finally(() => {
       ticking = false;
     });
   }, tickMs);
   return {
+    failed: bug.promise,
     stop: () => {
       clearInterval(timer);
       stopWatch();
@@ -63,6 +73,15 @@ async function tick(
     } catch (error) {
       log.warn({ job: key, error: messageOf(error) }, 'could not end the job; will try again');
     }
+  }
+}
+
+async function settle({ context: { log } }: RouterParts, endings: Endings): Promise<void> {
+  try {
+    await endings.tick();
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    log.warn({ code: error.code, error: error.message }, 'could not look after ended jobs; will try again');
   }
 }
 

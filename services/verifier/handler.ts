@@ -4,7 +4,7 @@ import { PoisonError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
 import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
 import type { JobSnapshot, JobStates } from '../platform/job-state.ts';
-import { endJob, openEntry, terminalOf } from '../platform/job-state.ts';
+import { endJob, openEntry, republish } from '../platform/job-state.ts';
 import type { Delivery } from '../platform/nats/bus.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
 import type { ServiceContext } from '../platform/service.ts';
@@ -36,8 +36,7 @@ export async function handleSubmission(parts: VerifierParts, delivery: Delivery)
   const parent = submitSpan(delivery);
   const snapshot = await openJob(parts, job, delivery, parent.traceparent);
   if (parent.delegated) recordSubmit(parts, job, delivery, snapshot.entry.traceparent);
-  const ended = terminalOf(snapshot.entry);
-  if (ended !== null) return void (await publishEvent(parts.context.bus, ended));
+  if (await republish(parts.context.bus, snapshot.entry)) return;
 
   const attributes = { ...messagingAttributes('process', 'job.submitted'), ...jobAttributes(job) };
   const options = { kind: SpanKind.CONSUMER, parent: snapshot.entry.traceparent, attributes };

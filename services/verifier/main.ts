@@ -7,6 +7,7 @@ import { consumers, requestFilters } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
 import { createEnvelopeMemory, parsePolicy, parseTrustStore } from '../trust/index.ts';
 import { loadVerifierConfig } from './config.ts';
+import { Gate } from './gate.ts';
 import type { VerifierParts } from './handler.ts';
 import { handleSubmission } from './handler.ts';
 import { answerUpload } from './uploads.ts';
@@ -31,10 +32,12 @@ export const start: StartService = async (context) => {
   const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) =>
     answerUpload(uploads, request),
   );
+  const gate = new Gate(bus, log);
   const loop = consume({
     bus,
     consumer: consumers.verifier,
     slots,
+    room: () => gate.room(),
     maxDeliveries,
     handler: (delivery) => handleSubmission(parts, delivery),
     deadLetter: deadLetterTo(bus, 'verifier', () => clock.nowMs()),

@@ -67,6 +67,15 @@ export interface Request extends Reply {
   readonly subject: string;
 }
 
+export interface StreamState {
+  readonly messages: number;
+  readonly bytes: number;
+  readonly maxBytes: number;
+  /** Of the oldest message that is there; one above the last where there is none. */
+  readonly firstSequence: number;
+  readonly lastSequence: number;
+}
+
 export type Stop = () => void;
 
 export class Bus {
@@ -233,22 +242,40 @@ export class Bus {
 
   /** Everything up to this stream sequence is delivered to and acked by the consumer. */
   async ackFloor(stream: string, durable: string): Promise<number> {
-    const info = await this.#manager.consumers.info(stream, durable);
+    const info = await this.#consumerInfo(stream, durable);
     return info.num_pending === 0 && info.num_ack_pending === 0
       ? Math.max(info.ack_floor.stream_seq, info.delivered.stream_seq)
       : info.ack_floor.stream_seq;
   }
 
-  async streamState(
-    stream: string,
-  ): Promise<{ messages: number; bytes: number; maxBytes: number; lastSequence: number }> {
-    const { state, config } = await this.#manager.streams.info(stream);
-    return {
-      messages: state.messages,
-      bytes: state.bytes,
-      maxBytes: config.max_bytes,
-      lastSequence: state.last_seq,
-    };
+  /** Messages that wait for their first delivery by the consumer. */
+  async pending(stream: string, durable: string): Promise<number> {
+    return (await this.#consumerInfo(stream, durable)).num_pending;
+  }
+
+  async #consumerInfo(stream: string, durable: string) {
+    try {
+      return await this.#manager.consumers.info(stream, durable);
+    } catch (cause) {
+      throw new OperationalError('READ_FAILED', `consumer ${durable} of ${stream}: ${messageOf(cause)}`, {
+        cause,
+      });
+    }
+  }
+
+  async streamState(stream: string): Promise<StreamState> {
+    try {
+      const { state, config } = await this.#manager.streams.info(stream);
+      return {
+        messages: state.messages,
+        bytes: state.bytes,
+        maxBytes: config.max_bytes,
+        firstSequence: state.first_seq,
+        lastSequence: state.last_seq,
+      };
+    } catch (cause) {
+      throw new OperationalError('READ_FAILED', `stream ${stream}: ${messageOf(cause)}`, { cause });
+    }
   }
 
   kv(name: string): Promise<KvBucket> {
