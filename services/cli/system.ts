@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { installation, serviceEnvironment } from '../platform/config.ts';
 import { UsageError } from '../platform/errors.ts';
-import { Bus } from '../platform/nats/bus.ts';
 import { startNatsServer } from '../platform/nats-server.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
@@ -13,6 +12,8 @@ import type { ServiceName } from '../platform/topology.ts';
 import { serviceNames } from '../platform/topology.ts';
 import type { Started } from './kept-process.ts';
 import { describeExit, KeptProcess } from './kept-process.ts';
+import type { TopologyKeeper } from './topology-keeper.ts';
+import { keepTopology } from './topology-keeper.ts';
 
 export interface SystemOptions {
   /** Ledger, JetStream files, caches, logs; made when missing. */
@@ -55,14 +56,16 @@ export async function startAll(options: SystemOptions): Promise<System> {
   const lock = await lockState(options.stateDir);
   const services: KeptProcess[] = [];
   const nats = keptNatsServer(options);
+  let topology: TopologyKeeper | null = null;
   const stop = async () => {
     await Promise.all(services.map((service) => service.stop()));
+    await topology?.stop();
     await nats.process.stop();
     await lock.release();
   };
   try {
     await nats.process.start();
-    await makeTopology(nats.url(), options);
+    topology = await keepTopology(nats.url(), options);
     options.onEvent?.(`nats-server listens on ${nats.url()}`);
     for (const { name, label } of serviceInstances(options))
       services.push(keptService(name, label, nats.url(), options));
@@ -108,12 +111,6 @@ function keptNatsServer(options: SystemOptions): { process: KeptProcess; url: ()
   return { process, url: () => url ?? '' };
 }
 
-async function makeTopology(url: string, options: SystemOptions): Promise<void> {
-  const bus = await Bus.connect({ url, name: 'deployment', credentials: null });
-  await bus.ensureTopology({ replicas: options.replicas ?? 1, sizeFactor: options.sizeFactor ?? 1 });
-  await bus.close();
-}
-
 function keptService(name: ServiceName, label: string, url: string, options: SystemOptions): KeptProcess {
   return new KeptProcess({
     name: label,
@@ -136,6 +133,8 @@ async function startService(
       ...options.environment,
       SANDBUS_NATS_URL: url,
       SANDBUS_STATE_DIR: options.stateDir,
+      // Four services cannot share one address.
+      SANDBUS_HEALTH_ADDRESS: undefined,
     }),
     stdio: ['ignore', 'pipe', log?.fd ?? 'inherit'],
     ownGroup: true,

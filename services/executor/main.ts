@@ -46,6 +46,11 @@ export const start: StartService = async (context) => {
   const revocations = setInterval(() => handler.endRevoked(), revocationCheckMs);
   return {
     failed: loop.failed,
+    checks: [
+      () =>
+        parts.trustStore.current() === null ? `no usable trust store in ${config.trustStorePath}` : null,
+      () => (parts.policy.current() === null ? `no usable policy in ${config.policyPath}` : null),
+    ],
     stop: async () => {
       await loop.stop();
       await within(config.graceMs, loop.idle());

@@ -20,6 +20,7 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_POLICY: 'policy file of the operator, <state>/policy.json unless set',
   SANDBUS_TENANT: 'tenant of the command line, `default` unless set',
   SANDBUS_LAUNCHER: 'the launcher, sandbox-runtime/build/launcher unless set',
+  SANDBUS_HEALTH_ADDRESS: 'host:port where a service answers /livez and /readyz; none unless set',
   SANDBUS_LOG_LEVEL: 'trace, debug, info, warn, error or fatal; info unless set',
   SANDBUS_REPLICAS: 'replicas of each stream, 1 unless set',
   SANDBUS_SIZE_FACTOR: 'multiplies the size limit of each stream, 1 unless set',
@@ -47,6 +48,12 @@ export const commonShape = {
   SANDBUS_NATS_CREDS: z.string().min(1).nullable().default(null),
   SANDBUS_STATE_DIR: z.string().min(1).default(join(homedir(), '.local/state/sandbus')),
   SANDBUS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
+  SANDBUS_HEALTH_ADDRESS: z
+    .string()
+    .regex(/^[^\s:]+:\d{1,5}$/, 'must look like 127.0.0.1:8080')
+    .transform((text) => ({ host: text.split(':')[0] ?? '', port: Number(text.split(':')[1]) }))
+    .nullable()
+    .default(null),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().nullable().default(null),
 };
 

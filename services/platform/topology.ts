@@ -187,14 +187,47 @@ export const consumers = {
   auditTraces: { stream: 'TRACES', durable: 'audit', filter: null },
 } as const satisfies Record<string, ConsumerDefinition>;
 
-export const allConsumers: readonly ConsumerDefinition[] = [
-  ...Object.values(consumers),
-  ...routes.map((route) => ({
-    stream: 'JOBS' as const,
-    durable: workConsumer(route),
-    filter: `work.${route.runtime}.${route.deviceClass}.>`,
-  })),
-];
+const workConsumers: readonly ConsumerDefinition[] = routes.map((route) => ({
+  stream: 'JOBS',
+  durable: workConsumer(route),
+  filter: `work.${route.runtime}.${route.deviceClass}.>`,
+}));
+
+export const allConsumers: readonly ConsumerDefinition[] = [...Object.values(consumers), ...workConsumers];
+
+/** What must be in the server for work to be done: names of streams, and consumers. */
+export interface Needs {
+  readonly streams: readonly string[];
+  readonly consumers: readonly Pick<ConsumerDefinition, 'stream' | 'durable'>[];
+}
+
+export function needsOf(service: ServiceName): Needs {
+  const common = ['SUBMISSIONS', 'JOBS', 'KV_jobs'];
+  const { verifier, router, routerCancels, auditSubmissions, auditJobs, auditTraces } = consumers;
+  switch (service) {
+    case 'verifier':
+      return { streams: [...common, 'KV_uploads', 'OBJ_plugins'], consumers: [verifier] };
+    case 'router':
+      return { streams: common, consumers: [router, routerCancels] };
+    case 'executor':
+      return { streams: [...common, 'LOGS', 'OBJ_plugins', 'OBJ_artifacts'], consumers: workConsumers };
+    case 'audit':
+      return {
+        streams: [...common, 'AUDIT', 'TRACES', 'OBJ_artifacts'],
+        consumers: [auditSubmissions, auditJobs, auditTraces],
+      };
+  }
+}
+
+/** Everything that deployment makes. */
+export const wholeTopology = (): Needs => ({
+  streams: [
+    ...streams.map(({ name }) => name),
+    ...kvBuckets.map(({ name }) => streamOfBucket(name)),
+    ...objectBuckets.map(({ name }) => `OBJ_${name}`),
+  ],
+  consumers: allConsumers,
+});
 
 /** An unacked message is delivered again after this time; the loop says `working` every third of it. */
 export const ackWaitMs = 30_000;

@@ -44,6 +44,11 @@ export class Gate {
     this.#log = log;
   }
 
+  /** Why nothing is taken at the moment; null when something is. */
+  get trouble(): string | null {
+    return this.#shut ? 'the bus has no room for what more jobs would say: submissions wait' : null;
+  }
+
   /** Throws OperationalError when the bus does not tell. */
   async room(): Promise<number> {
     const { stream, durable } = consumers.verifier;

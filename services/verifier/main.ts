@@ -45,6 +45,12 @@ export const start: StartService = async (context) => {
   });
   return {
     failed: loop.failed,
+    checks: [
+      () =>
+        parts.trustStore.current() === null ? `no usable trust store in ${config.trustStoreFile}` : null,
+      () => (parts.policy.current() === null ? `no usable policy in ${config.policyFile}` : null),
+      () => gate.trouble,
+    ],
     stop: async () => {
       stopUploads();
       await loop.stop();

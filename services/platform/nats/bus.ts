@@ -11,6 +11,7 @@ import type {
 } from 'nats';
 import { headers as newHeaders } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
+import type { Needs } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
 import { connect } from './connection.ts';
 import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound, isTooLarge } from './failures.ts';
@@ -246,6 +247,34 @@ export class Bus {
     return info.num_pending === 0 && info.num_ack_pending === 0
       ? Math.max(info.ack_floor.stream_seq, info.delivered.stream_seq)
       : info.ack_floor.stream_seq;
+  }
+
+  get isClosed(): boolean {
+    return this.#connection.isClosed();
+  }
+
+  /** What is not in the server of all that is needed, each as a sentence. Throws OperationalError READ_FAILED. */
+  async missing({ streams, consumers }: Needs): Promise<string[]> {
+    const mend = '`sandbus up` and `sandbus topology` make it';
+    const looks = [
+      ...streams.map((name) => ({ what: `stream ${name}`, look: () => this.#manager.streams.info(name) })),
+      ...consumers.map(({ stream, durable }) => ({
+        what: `consumer ${durable} of ${stream}`,
+        look: () => this.#manager.consumers.info(stream, durable),
+      })),
+    ];
+    const found = await Promise.all(
+      looks.map(async ({ what, look }) => {
+        try {
+          await look();
+          return null;
+        } catch (cause) {
+          if (isNotFound(cause)) return `${what} is missing: ${mend}`;
+          throw new OperationalError('READ_FAILED', `${what}: ${messageOf(cause)}`, { cause });
+        }
+      }),
+    );
+    return found.filter((fault) => fault !== null);
   }
 
   /** Messages that wait for their first delivery by the consumer. */

@@ -1,0 +1,46 @@
+/** Makes the topology, and makes again what somebody has deleted: here, `sandbus up` is the deployment. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { OperationalError } from '../platform/errors.ts';
+import { Bus } from '../platform/nats/bus.ts';
+import { wholeTopology } from '../platform/topology.ts';
+
+export interface TopologyKeeper {
+  stop(): Promise<void>;
+}
+
+const lookMs = 5_000;
+
+export async function keepTopology(
+  url: string,
+  options: { replicas?: number; sizeFactor?: number; onEvent?: (text: string) => void },
+): Promise<TopologyKeeper> {
+  const bus = await Bus.connect({ url, name: 'deployment', credentials: null });
+  const make = () =>
+    bus.ensureTopology({ replicas: options.replicas ?? 1, sizeFactor: options.sizeFactor ?? 1 });
+  await make();
+  const stopping = new AbortController();
+  const look = async () => {
+    const missing = await bus.missing(wholeTopology());
+    if (missing.length === 0) return;
+    options.onEvent?.(`${missing.join('\n')}\nmaking it again`);
+    await make();
+  };
+  const keep = async () => {
+    while (!stopping.signal.aborted) {
+      await delay(lookMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      if (!stopping.signal.aborted) await look().catch(sayUnlessOperational);
+    }
+  };
+  const sayUnlessOperational = (error: unknown) => {
+    // The server is away or starts again: the next look comes soon.
+    if (!(error instanceof OperationalError)) options.onEvent?.(`topology: ${String(error)}`);
+  };
+  const keeping = keep();
+  return {
+    stop: async () => {
+      stopping.abort();
+      await bus.close().catch(() => undefined);
+      await keeping;
+    },
+  };
+}
