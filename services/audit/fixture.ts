@@ -153,7 +153,7 @@ export async function say(
   cause: Cause,
   more: Said = {},
 ) {
-  const id = more.id ?? eventId('router', kind, cause);
+  const id = more.id ?? eventId('router', kind, cause, job);
   const headers = {
     [headerNames.cause]: `${cause.stream}:${cause.sequence}`,
     ...(more.traceparent === undefined ? {} : { [headerNames.traceparent]: more.traceparent }),

@@ -94,12 +94,12 @@ describe('once and only once', () => {
     [
       'another message in the same place (the stream was made anew)',
       message('JOBS', 5, subjects.job('started', other), Buffer.from('b')),
-      ['executor:started:JOBS:1', 'unknown:started:JOBS:5'],
+      ['executor:started:JOBS:1', `unknown:started:${other.jobId}:JOBS:5`],
     ],
     [
       'the same place in another stream',
       { ...event, stream: 'SUBMISSIONS', subject: subjects.job('submitted', other) },
-      ['executor:started:JOBS:1', 'submitter:submitted:SUBMISSIONS:5'],
+      ['executor:started:JOBS:1', `submitter:submitted:${other.jobId}:SUBMISSIONS:5`],
     ],
   ];
   for (const [what, second, eventIds] of cases)
@@ -218,7 +218,7 @@ describe('a message that comes back to its stream after it was deleted', () => {
   );
   const garbage = message('SUBMISSIONS', 3, subjects.job('submitted', unreadable), Buffer.from('?'));
   const letter = message('JOBS', 2, subjects.job('dead-lettered', unreadable), Buffer.from('x'), {
-    ...withId('verifier:dead-lettered:SUBMISSIONS:3'),
+    ...withId(`verifier:dead-lettered:${unreadable.jobId}:SUBMISSIONS:3`),
     'Sandbus-Cause': 'SUBMISSIONS:3',
   });
   const [first, waiting] = [submitted(1, ended), submitted(2, open)];

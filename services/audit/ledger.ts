@@ -10,7 +10,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { AuditRecord } from '../platform/codec.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause } from '../platform/topology.ts';
-import { eventId, serviceNames } from '../platform/topology.ts';
+import { eventId, jobOfAnySubject, serviceNames } from '../platform/topology.ts';
 import { inTransaction, reading } from './database.ts';
 import { consumerOf, DeletionStore } from './deletion-store.ts';
 import { JobStore } from './job-store.ts';
@@ -65,8 +65,9 @@ export class Ledger {
   }
 
   #hasDeadLetter(message: StreamMessage): boolean {
+    const job = jobOfAnySubject(message.subject);
     return serviceNames.some(
-      (service) => this.records.ofEvent(eventId(service, 'dead-lettered', message)) !== null,
+      (service) => this.records.ofEvent(eventId(service, 'dead-lettered', message, job)) !== null,
     );
   }
 

@@ -163,8 +163,8 @@ async function publishStarted(parts: ExecutorParts, attempt: Attempt): Promise<v
   );
 }
 
-function aboutEvent({ cause, span }: Attempt, subject: string, what: string) {
-  return { subject, id: eventId(service, what, cause), cause, traceparent: traceparentOf(span) };
+function aboutEvent({ cause, span, job }: Attempt, subject: string, what: string) {
+  return { subject, id: eventId(service, what, cause, job), cause, traceparent: traceparentOf(span) };
 }
 
 /** Runs the plugin and returns how it finished. */

@@ -208,7 +208,7 @@ export class WorkHandler {
         },
         {
           subject: subjects.job('rejected', job),
-          id: eventId('executor', 'rejected', asCause(delivery)),
+          id: eventId('executor', 'rejected', asCause(delivery), job),
           cause: asCause(delivery),
           traceparent: traceparentOf(span),
         },

@@ -274,7 +274,11 @@ export interface Cause {
   readonly sequence: number;
 }
 
-/** Id of the event that `service` makes of `cause`; also its Nats-Msg-Id. `what` tells several events of one cause apart. */
-export function eventId(service: string, what: string, cause: Cause): string {
-  return `${service}:${what}:${cause.stream}:${cause.sequence}`;
+/**
+ * Id of the event that `service` makes of `cause`; also its Nats-Msg-Id. `what` tells several events of one cause apart.
+ * The job stands in it because sequences begin again when a stream is made anew, and the server would then drop an event
+ * as one that it has just seen.
+ */
+export function eventId(service: string, what: string, cause: Cause, job: JobRef): string {
+  return `${service}:${what}:${job.jobId}:${cause.stream}:${cause.sequence}`;
 }

@@ -37,7 +37,7 @@ async function route(parts: RouterParts, job: JobVerified, delivery: Delivery, s
   const { bus, clock, log } = parts.context;
   const decision = decideRoute(job, { nowMs: clock.nowMs(), machine: parts.config.machine });
   const cause = asCause(delivery);
-  const about = { id: eventId(service, decision.kind, cause), cause, traceparent: traceparentOf(span) };
+  const about = { id: eventId(service, decision.kind, cause, job), cause, traceparent: traceparentOf(span) };
   log.info({ job: kvKey(job), trace: span.spanContext().traceId, decision: decision.kind }, 'routing');
   if (decision.kind === 'rejected') {
     failSpan(span, decision.event.reason, decision.event.detail);
@@ -83,7 +83,7 @@ export async function handleCancel(parts: RouterParts, delivery: Delivery): Prom
   const cause = asCause(delivery);
   const event = outgoing('JobCancelled', decision.event, {
     subject: subjects.job('cancelled', request),
-    id: eventId(service, 'cancelled', cause),
+    id: eventId(service, 'cancelled', cause, request),
     cause,
     traceparent: snapshot.entry.traceparent,
   });

@@ -7,7 +7,7 @@ import type { OutgoingEvent } from '../platform/events.ts';
 import { outgoing } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
 import { endJob, LeaseObserver } from '../platform/job-state.ts';
-import { eventId, kvKey, subjects } from '../platform/topology.ts';
+import { eventId, subjects } from '../platform/topology.ts';
 import type { SuperviseDecision } from './decide.ts';
 import { supervise } from './decide.ts';
 import { Endings } from './endings.ts';
@@ -96,7 +96,7 @@ function terminalEvent(entry: JobEntry, decision: SuperviseDecision): OutgoingEv
   const cause = { stream: 'SUBMISSIONS', sequence: entry.submissionSequence };
   const about = {
     subject: subjects.job(decision.kind, entry),
-    id: eventId('router', `${decision.kind}.${kvKey(entry)}`, cause),
+    id: eventId('router', decision.kind, cause, entry),
     cause,
     traceparent: entry.traceparent,
   };

@@ -121,7 +121,7 @@ async function say(
   const cause = asCause(delivery);
   const about = {
     subject: subjects.job(decision.kind, job),
-    id: eventId(service, decision.kind, cause),
+    id: eventId(service, decision.kind, cause, job),
     cause,
     traceparent: traceparentOf(span),
   };
