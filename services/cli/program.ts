@@ -57,6 +57,11 @@ const groups: readonly Group[] = [
     register: async (program) => (await import('./audit.ts')).registerAudit(program),
   },
   {
+    commands: ['dead-letters'],
+    heading: 'Jobs:',
+    register: async (program) => (await import('./dead-letters.ts')).registerDeadLetters(program),
+  },
+  {
     commands: ['environment'],
     heading: 'Help:',
     register: async (program) => (await import('./environment.ts')).registerEnvironment(program),

@@ -24,6 +24,8 @@ export interface SettleOptions {
   readonly log: Logger;
   /** A message delivered more often than this is a dead letter; Infinity where the handler itself ends the job. */
   readonly maxDeliveries: number;
+  /** Ends the job of a message that was delivered too often, before that becomes a dead letter. */
+  readonly exhausted?: (delivery: Delivery, detail: string) => Promise<void>;
 }
 
 export interface ConsumeOptions extends SettleOptions {
@@ -148,14 +150,12 @@ export async function settle(options: SettleOptions, delivery: Delivery): Promis
 }
 
 async function attempt(options: SettleOptions, delivery: Delivery): Promise<void> {
-  if (delivery.deliveryCount > options.maxDeliveries)
-    return bury(
-      options,
-      delivery,
-      'DELIVERIES_EXHAUSTED',
-      `handled ${options.maxDeliveries} times without an end`,
-    );
   try {
+    if (delivery.deliveryCount > options.maxDeliveries) {
+      const detail = `handled ${options.maxDeliveries} times without an end`;
+      await options.exhausted?.(delivery, detail);
+      return await bury(options, delivery, 'DELIVERIES_EXHAUSTED', detail);
+    }
     await options.handler(delivery);
   } catch (error) {
     if (!(error instanceof PoisonError)) throw error;

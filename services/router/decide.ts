@@ -54,7 +54,7 @@ export function decideRoute(job: JobVerified, facts: RouteFacts): RouteDecision 
   };
 }
 
-function rejection(
+export function rejection(
   job: { jobId: string; tenant: string },
   nowMs: number,
   reason: string,

@@ -10,7 +10,7 @@ import type { Span } from '../platform/telemetry.ts';
 import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platform/telemetry.ts';
 import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
 import type { RouterConfig } from './config.ts';
-import { decideCancel, decideRoute } from './decide.ts';
+import { decideCancel, decideRoute, rejection } from './decide.ts';
 
 export interface RouterParts {
   readonly context: ServiceContext;
@@ -57,6 +57,21 @@ async function route(parts: RouterParts, job: JobVerified, delivery: Delivery, s
   const subject = subjects.work(where, job);
   await publishEvent(bus, outgoing('JobRouted', decision.event, { ...about, subject }));
   bus.notify(subjects.wake(where));
+}
+
+/** Ends a job that could not be routed although it was tried again and again. */
+export async function rejectExhausted(parts: RouterParts, delivery: Delivery, detail: string): Promise<void> {
+  const { bus, clock } = parts.context;
+  const job = readJobEvent('JobVerified', delivery);
+  const cause = asCause(delivery);
+  const rejected = rejection(job, clock.nowMs(), 'RETRIES_EXHAUSTED', detail, job.plugin);
+  const event = outgoing('JobRejected', rejected, {
+    subject: subjects.job('rejected', job),
+    id: eventId(service, 'rejected', cause, job),
+    cause,
+    traceparent: delivery.headers[headerNames.traceparent] ?? null,
+  });
+  await endJob(bus, parts.states, job, event, (entry) => entry.state === 'open');
 }
 
 /** Handles one JobCancelRequested. */

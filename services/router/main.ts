@@ -6,7 +6,7 @@ import type { StartService } from '../platform/service.ts';
 import { consumers } from '../platform/topology.ts';
 import { loadRouterConfig } from './config.ts';
 import type { RouterParts } from './handler.ts';
-import { handleCancel, handleVerified } from './handler.ts';
+import { handleCancel, handleVerified, rejectExhausted } from './handler.ts';
 import { startSupervisor } from './supervisor.ts';
 
 const slots = 32;
@@ -26,6 +26,7 @@ export const start: StartService = async (context) => {
     ...common,
     consumer: consumers.router,
     handler: (d) => handleVerified(parts, d),
+    exhausted: (d, detail) => rejectExhausted(parts, d, detail),
   });
   const cancels = consume({
     ...common,

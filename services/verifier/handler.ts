@@ -47,6 +47,39 @@ export async function handleSubmission(parts: VerifierParts, delivery: Delivery)
   });
 }
 
+/** Ends the job of a submission that could not be handled although it was tried again and again. */
+export async function rejectExhausted(
+  parts: VerifierParts,
+  delivery: Delivery,
+  detail: string,
+): Promise<void> {
+  const { bus, clock } = parts.context;
+  const job = readJobEvent('JobSubmitted', delivery);
+  const { traceparent } = submitSpan(delivery);
+  await openJob(parts, job, delivery, traceparent);
+  const cause = asCause(delivery);
+  const event = outgoing(
+    'JobRejected',
+    {
+      tenant: job.tenant,
+      jobId: job.jobId,
+      rejectedAt: Math.round(clock.nowMs() * 1000),
+      stage: service,
+      reason: 'RETRIES_EXHAUSTED',
+      detail,
+      pluginName: job.plugin.name,
+      pluginSha256: job.plugin.content.sha256,
+    },
+    {
+      subject: subjects.job('rejected', job),
+      id: eventId(service, 'rejected', cause, job),
+      cause,
+      traceparent,
+    },
+  );
+  await endJob(bus, parts.states, job, event, (entry) => entry.state === 'open');
+}
+
 /**
  * The submitter's span. With a traceparent of its own and nothing more said, the submitter exports it. Otherwise it is
  * recorded here on the submitter's behalf, under the ids that it chose, or new ones.

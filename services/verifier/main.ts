@@ -9,7 +9,7 @@ import { createEnvelopeMemory, parsePolicy, parseTrustStore } from '../trust/ind
 import { loadVerifierConfig } from './config.ts';
 import { Gate } from './gate.ts';
 import type { VerifierParts } from './handler.ts';
-import { handleSubmission } from './handler.ts';
+import { handleSubmission, rejectExhausted } from './handler.ts';
 import { answerUpload } from './uploads.ts';
 
 const slots = 32;
@@ -40,6 +40,7 @@ export const start: StartService = async (context) => {
     room: () => gate.room(),
     maxDeliveries,
     handler: (delivery) => handleSubmission(parts, delivery),
+    exhausted: (delivery, detail) => rejectExhausted(parts, delivery, detail),
     deadLetter: deadLetterTo(bus, 'verifier', () => clock.nowMs()),
     log,
   });
