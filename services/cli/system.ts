@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { installation, serviceEnvironment } from '../platform/config.ts';
 import { UsageError } from '../platform/errors.ts';
-import { startNatsServer } from '../platform/nats-server.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
 import type { ServiceName } from '../platform/topology.ts';
 import { serviceNames } from '../platform/topology.ts';
 import type { Started } from './kept-process.ts';
 import { describeExit, KeptProcess } from './kept-process.ts';
+import { keptNatsNodes } from './nats-nodes.ts';
 import type { TopologyKeeper } from './topology-keeper.ts';
 import { keepTopology } from './topology-keeper.ts';
 
@@ -28,16 +28,20 @@ export interface SystemOptions {
   readonly sizeFactor?: number;
   /** nats-server program; found on this machine unless given. */
   readonly natsProgram?: string | undefined;
+  /** Servers of a NATS cluster on this machine; 1 unless given. With three, `replicas` may be three. */
+  readonly nodes?: number;
   /** How many executors share the work; 1 unless given. */
   readonly executors?: number;
   /** Told when something starts, dies or is started again. */
   readonly onEvent?: (text: string) => void;
 }
 
+export type Part = ServiceName | 'nats-server' | `nats-server-${number}` | `executor-${number}`;
+
 export interface System {
   readonly url: string;
   /** Process id of a part as it runs now; 0 while it does not. A second executor is `executor-2`. */
-  pidOf(part: ServiceName | 'nats-server' | `executor-${number}`): number;
+  pidOf(part: Part): number;
   /** Resolves when a part does not stay up although it was started again and again. */
   readonly failed: Promise<string>;
   /** Stops the services, which drain, then the server. */
@@ -55,16 +59,16 @@ export async function startAll(options: SystemOptions): Promise<System> {
   await mkdir(options.stateDir, { recursive: true, mode: 0o700 });
   const lock = await lockState(options.stateDir);
   const services: KeptProcess[] = [];
-  const nats = keptNatsServer(options);
+  const nats = await keptNatsNodes(options);
   let topology: TopologyKeeper | null = null;
   const stop = async () => {
     await Promise.all(services.map((service) => service.stop()));
     await topology?.stop();
-    await nats.process.stop();
+    await nats.stop();
     await lock.release();
   };
   try {
-    await nats.process.start();
+    await nats.start();
     topology = await keepTopology(nats.url(), options);
     options.onEvent?.(`nats-server listens on ${nats.url()}`);
     for (const { name, label } of serviceInstances(options))
@@ -74,7 +78,7 @@ export async function startAll(options: SystemOptions): Promise<System> {
     await stop();
     throw error;
   }
-  const all = [nats.process, ...services];
+  const all = [...nats.processes, ...services];
   return {
     url: nats.url(),
     pidOf: (part) => all.find(({ name }) => name === part)?.pid ?? 0,
@@ -89,26 +93,6 @@ function serviceInstances({ executors = 1 }: SystemOptions): { name: ServiceName
     ...serviceNames.map((name) => ({ name, label: name })),
     ...more.map((label) => ({ name: 'executor' as const, label })),
   ];
-}
-
-/** The server comes back on the port that it had, with the files that it had. */
-function keptNatsServer(options: SystemOptions): { process: KeptProcess; url: () => string } {
-  const onEvent = options.onEvent ?? (() => undefined);
-  let url: string | null = null;
-  const process = new KeptProcess({
-    name: 'nats-server',
-    onEvent,
-    start: async () => {
-      const server = await startNatsServer({
-        storeDir: join(options.stateDir, 'nats'),
-        port: url === null ? options.port : Number(new URL(url).port),
-        ...(options.natsProgram === undefined ? {} : { program: options.natsProgram }),
-      });
-      url = server.url;
-      return server;
-    },
-  });
-  return { process, url: () => url ?? '' };
 }
 
 function keptService(name: ServiceName, label: string, url: string, options: SystemOptions): KeptProcess {

@@ -9,6 +9,8 @@ export interface TopologyKeeper {
 }
 
 const lookMs = 5_000;
+/** For a server to be able to make streams. */
+const formMs = 20_000;
 
 export async function keepTopology(
   url: string,
@@ -17,7 +19,7 @@ export async function keepTopology(
   const bus = await Bus.connect({ url, name: 'deployment', credentials: null });
   const make = () =>
     bus.ensureTopology({ replicas: options.replicas ?? 1, sizeFactor: options.sizeFactor ?? 1 });
-  await make();
+  await insist(make);
   const stopping = new AbortController();
   const look = async () => {
     const missing = await bus.missing(wholeTopology());
@@ -43,4 +45,17 @@ export async function keepTopology(
       await keeping;
     },
   };
+}
+
+/** A cluster that has just started finds its leaders first; a single server is there at once. */
+async function insist(make: () => Promise<void>): Promise<void> {
+  const giveUpAt = performance.now() + formMs;
+  for (;;) {
+    try {
+      return await make();
+    } catch (error) {
+      if (performance.now() > giveUpAt) throw error;
+      await delay(500);
+    }
+  }
 }

@@ -11,7 +11,8 @@ const root = join(import.meta.dirname, '../..');
 
 /** Every variable that any part of Sandbus understands, with its meaning for the manual. */
 export const knownVariables: Readonly<Record<string, string>> = {
-  SANDBUS_NATS_URL: 'NATS server, nats://127.0.0.1:4222 unless set',
+  SANDBUS_NATS_URL:
+    'NATS server, nats://127.0.0.1:4222 unless set; nodes of a cluster are separated by commas',
   SANDBUS_NATS_SERVER: 'nats-server program of `sandbus up`; found on this machine unless set',
   SANDBUS_NATS_CREDS: 'credentials file for NATS; none unless set',
   SANDBUS_STATE_DIR:
@@ -43,7 +44,7 @@ export const knownVariables: Readonly<Record<string, string>> = {
 export const commonShape = {
   SANDBUS_NATS_URL: z
     .string()
-    .regex(/^(nats|tls):\/\/[^\s]+$/, 'must look like nats://host:port')
+    .regex(/^(nats|tls):\/\/[^\s,]+(,(nats|tls):\/\/[^\s,]+)*$/, 'must look like nats://host:port')
     .default('nats://127.0.0.1:4222'),
   SANDBUS_NATS_CREDS: z.string().min(1).nullable().default(null),
   SANDBUS_STATE_DIR: z.string().min(1).default(join(homedir(), '.local/state/sandbus')),

@@ -1,6 +1,6 @@
 /** Gathers the facts about a submission, lets `decide` decide, and says so on the bus. */
 import type { JobSubmitted } from '../../schemas/generated/events.ts';
-import { PoisonError } from '../platform/errors.ts';
+import { OperationalError, PoisonError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
 import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
 import type { JobSnapshot, JobStates } from '../platform/job-state.ts';
@@ -119,7 +119,9 @@ async function openJob(
     maxAttempts: Math.max(1, job.maxAttempts),
   });
   const snapshot = (await parts.states.create(entry)) ?? (await parts.states.read(job));
-  if (snapshot === null || snapshot.entry.submissionSequence !== delivery.sequence)
+  if (snapshot === null)
+    throw new OperationalError('STALE_STATE', `job ${kvKey(job)} has a state that cannot be read yet`);
+  if (snapshot.entry.submissionSequence !== delivery.sequence)
     throw new PoisonError('DUPLICATE_JOB', `job ${kvKey(job)} was submitted before; a job id is used once`);
   return snapshot;
 }

@@ -1,6 +1,6 @@
 /**
  * The crash test: many jobs while everything dies, each in turn. Prints its seed; the same seed gives the same faults.
- *   npm run test:crash -- [--jobs 2000] [--minutes 3] [--seed N] [--keep]
+ *   npm run test:crash -- [--jobs 2000] [--minutes 3] [--seed N] [--nodes 3] [--keep]
  * SANDBUS_NATS_SERVER names another nats-server than the installed one.
  */
 
@@ -36,28 +36,33 @@ function readOptions() {
       jobs: { type: 'string', default: '2000' },
       minutes: { type: 'string', default: '3' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 31)) },
+      nodes: { type: 'string', default: '1' },
       keep: { type: 'boolean', default: false },
     },
   });
-  const [jobs, minutes, seed] = [values.jobs, values.minutes, values.seed].map(Number) as [
-    number,
-    number,
-    number,
-  ];
+  const [jobs, minutes, seed, nodes] = [values.jobs, values.minutes, values.seed, values.nodes].map(
+    Number,
+  ) as [number, number, number, number];
   if (!(jobs > 0 && minutes > 0 && Number.isInteger(seed)))
     throw new UsageError('--jobs, --minutes and --seed are numbers above 0');
-  return { jobs, minutes, seed, keep: values.keep };
+  return { jobs, minutes, seed, nodes, keep: values.keep };
 }
 
-async function crashTest({ jobs, minutes, seed, keep }: ReturnType<typeof readOptions>): Promise<number> {
+async function crashTest({
+  jobs,
+  minutes,
+  seed,
+  nodes,
+  keep,
+}: ReturnType<typeof readOptions>): Promise<number> {
   const limitMs = minutes * 60_000;
   const windowMs = limitMs * faultyShare;
-  const plan = makePlan({ seed, jobs, windowMs, leaseMs });
+  const plan = makePlan({ seed, jobs, windowMs, leaseMs, nodes });
   say(`seed ${seed}: ${jobs} jobs, ${plan.faults.length} faults within ${windowMs / 1000} s`);
   const starts = await countStarts();
   const system = await startTestSystem(
     { SANDBUS_BASH: starts.bash, SANDBUS_LEASE_MS: String(leaseMs), SANDBUS_SLOTS: '4' },
-    { executors: 2, sizeFactor: 1, onEvent: (text) => say(text) },
+    { executors: 2, nodes, replicas: nodes, sizeFactor: 1, onEvent: (text) => say(text) },
   );
   const ended = new AbortController();
   const watch = setTimeout(() => ended.abort(), limitMs);
@@ -88,7 +93,7 @@ async function crashTest({ jobs, minutes, seed, keep }: ReturnType<typeof readOp
   say(
     faults.length === 0
       ? 'all holds'
-      : `${faults.length} faults; again with: npm run test:crash -- --jobs ${jobs} --minutes ${minutes} --seed ${seed}`,
+      : `${faults.length} faults; again with: npm run test:crash -- --jobs ${jobs} --minutes ${minutes} --seed ${seed} --nodes ${nodes}`,
   );
   return faults.length === 0 ? 0 : 1;
 }

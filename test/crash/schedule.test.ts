@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { makePlan } from './schedule.ts';
 
-const options = { seed: 7, jobs: 200, windowMs: 120_000, leaseMs: 12_000 };
+const options = { seed: 7, jobs: 200, windowMs: 120_000, leaseMs: 12_000, nodes: 1 };
 
 test('the same seed gives the same faults and jobs, another seed gives others', () => {
   assert.deepEqual(makePlan(options), makePlan(options));

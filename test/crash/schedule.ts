@@ -1,6 +1,6 @@
 /** What happens when, made of a seed alone: the same seed gives the same faults and the same jobs. Pure. */
 
-export type Part = 'verifier' | 'router' | 'executor' | 'executor-2' | 'audit' | 'nats-server';
+import type { Part } from '../../services/cli/system.ts';
 
 export interface Fault {
   readonly atMs: number;
@@ -32,10 +32,14 @@ export interface PlanOptions {
   /** Faults happen within this time. */
   readonly windowMs: number;
   readonly leaseMs: number;
+  /** Nodes of the NATS cluster: each is a part that dies. */
+  readonly nodes: number;
 }
 
 /** Everything dies in turn, in an order that is shuffled for each round. */
 const kills: readonly Part[] = ['verifier', 'router', 'executor', 'audit', 'nats-server', 'executor-2'];
+const moreNodes = (nodes: number): Part[] =>
+  Array.from({ length: nodes - 1 }, (_, index): Part => `nats-server-${index + 2}`);
 const meanGapMs = 5_000;
 const firstFaultMs = 3_000;
 /** For a process that goes on to find out what it has missed. */
@@ -49,11 +53,11 @@ export function makePlan(options: PlanOptions): Plan {
   };
 }
 
-function makeFaults({ windowMs, leaseMs }: PlanOptions, random: () => number): Fault[] {
+function makeFaults({ windowMs, leaseMs, nodes }: PlanOptions, random: () => number): Fault[] {
   const faults: Fault[] = [];
   let round: Fault[] = [];
   for (let atMs = firstFaultMs; atMs < windowMs; atMs += meanGapMs * (0.4 + 1.2 * random())) {
-    if (round.length === 0) round = shuffled(roundOf(leaseMs), random);
+    if (round.length === 0) round = shuffled(roundOf(leaseMs, nodes), random);
     faults.push({ ...(round.pop() as Fault), atMs: Math.round(atMs) });
   }
   return faults.map((fault) => afterFreeze(fault, faults)).sort((a, b) => a.atMs - b.atMs);
@@ -68,8 +72,10 @@ function afterFreeze(fault: Fault, faults: readonly Fault[]): Fault {
   return frozen === undefined ? fault : { ...fault, atMs: frozen.atMs + frozen.forMs + thawMs };
 }
 
-function roundOf(leaseMs: number): Fault[] {
-  const killed = kills.map((part): Fault => ({ atMs: 0, kind: 'kill', part, forMs: 0 }));
+function roundOf(leaseMs: number, nodes: number): Fault[] {
+  const killed = [...kills, ...moreNodes(nodes)].map(
+    (part): Fault => ({ atMs: 0, kind: 'kill', part, forMs: 0 }),
+  );
   // Far past its lease: others have ended its jobs, or taken them over, when it goes on.
   return [...killed, { atMs: 0, kind: 'freeze', part: 'executor-2', forMs: Math.round(leaseMs * 1.5) }];
 }
