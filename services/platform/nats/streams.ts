@@ -66,6 +66,24 @@ async function ensureStream(manager: JetStreamManager, config: Partial<StreamCon
   else await manager.streams.add(config);
 }
 
+/** As every client lays out an object store. The library's own call sends a field that newer servers (seen on 2.15.2) refuse. */
+function objectStreamConfig(
+  { name, maxBytes }: (typeof objectBuckets)[number],
+  options: TopologyOptions,
+): Partial<StreamConfig> {
+  return {
+    name: `OBJ_${name}`,
+    subjects: [`$O.${name}.C.>`, `$O.${name}.M.>`],
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.New,
+    storage: StorageType.File,
+    max_bytes: bucketBytes(maxBytes, options),
+    num_replicas: options.replicas,
+    allow_rollup_hdrs: true,
+    allow_direct: true,
+  };
+}
+
 /** The schemas and one object must fit, however small the rest is made. */
 const bucketBytes = (maxBytes: number, { sizeFactor }: TopologyOptions): number =>
   Math.max(Math.min(maxBytes, 2 * 1024 * 1024), Math.round(maxBytes * sizeFactor));
@@ -77,9 +95,6 @@ async function ensureBuckets(connection: NatsConnection, options: TopologyOption
     const kv = await views.kv(name, { history: 1, ttl: ttlMs, max_bytes, replicas: options.replicas });
     if (name === 'schemas') for (const schema of allSchemas()) await kv.put(schema.key, schema.text);
   }
-  for (const { name, maxBytes } of objectBuckets)
-    await views.os(name, {
-      max_bytes: bucketBytes(maxBytes, options),
-      replicas: options.replicas,
-    });
+  const manager = await connection.jetstreamManager();
+  for (const bucket of objectBuckets) await ensureStream(manager, objectStreamConfig(bucket, options));
 }
