@@ -2,7 +2,7 @@
 import type { EventName, Events } from './codec.ts';
 import { decodeAs, encode } from './codec.ts';
 import { PoisonError } from './errors.ts';
-import type { Bus, Delivery, Headers, Published, StreamMessage } from './nats/bus.ts';
+import type { Bus, Headers, Published, StreamMessage } from './nats/bus.ts';
 import type { Cause, JobRef } from './topology.ts';
 import { headerNames, isJobId, isTenant, parseJobSubject } from './topology.ts';
 
@@ -51,7 +51,7 @@ export const asCause = (message: StreamMessage): Cause => ({
  * Decodes a delivery as `name` and checks that its subject names the same job as its body. Throws PoisonError:
  * those of decoding, and SUBJECT_MISMATCH.
  */
-export function readJobEvent<N extends EventName>(name: N, delivery: Delivery): Events[N] & JobRef {
+export function readJobEvent<N extends EventName>(name: N, delivery: StreamMessage): Events[N] & JobRef {
   const event = decodeAs(name, delivery.data) as Events[N] & JobRef;
   const subject = parseJobSubject(delivery.subject);
   if (subject === null || !isTenant(subject.tenant) || !isJobId(subject.jobId))

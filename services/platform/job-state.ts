@@ -38,6 +38,10 @@ const entryShape = z.object({
   /** 0 before the first start. */
   attempt: z.number(),
   executor: z.string().nullable(),
+  /** Most jobs of its tenant that may be with the executors at one time; null is no limit. */
+  concurrency: z.number().nullable().default(null),
+  /** Sequence in JOBS of its job.verified, when it had to wait for other jobs of its tenant. */
+  held: z.number().nullable().default(null),
   /** Counts the renewals of the lease, so that each makes a new revision. */
   beat: z.number(),
   cancel: z.object({ requestedBy: z.string(), reason: z.string() }).nullable(),
@@ -53,17 +57,20 @@ export interface JobSnapshot {
 
 export function openEntry(
   job: JobRef,
-  facts: { submissionSequence: number; traceparent: string | null; deadline: number; maxAttempts: number },
+  facts: Pick<JobEntry, 'submissionSequence' | 'traceparent' | 'deadline' | 'maxAttempts'> &
+    Partial<Pick<JobEntry, 'concurrency'>>,
 ): JobEntry {
   return {
     state: 'open',
     tenant: job.tenant,
     jobId: job.jobId,
+    concurrency: null,
     ...facts,
     runtime: null,
     deviceClass: null,
     attempt: 0,
     executor: null,
+    held: null,
     beat: 0,
     cancel: null,
     terminal: null,
@@ -151,8 +158,11 @@ export class JobStates {
     throw new OperationalError('CONTENTION', `the state of job ${kvKey(job)} changes too fast`);
   }
 
-  /** Calls `onChange` with every job as it stands and as it changes; null for one that is removed. Returns its stop. */
-  watch(onChange: (key: string, snapshot: JobSnapshot | null) => void): Promise<() => void> {
+  /**
+   * Calls `onChange` with every job as it stands and as it changes; null for one that is removed. `complete` resolves when
+   * all that there were have come.
+   */
+  watch(onChange: (key: string, snapshot: JobSnapshot | null) => void) {
     return this.#bucket.watch((key, value) => onChange(key, value === null ? null : parsedOrNull(value)));
   }
 }

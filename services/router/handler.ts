@@ -2,13 +2,15 @@
 import type { JobVerified } from '../../schemas/generated/events.ts';
 import { OperationalError } from '../platform/errors.ts';
 import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
-import type { JobStates } from '../platform/job-state.ts';
+import type { JobEntry, JobStates } from '../platform/job-state.ts';
 import { endJob, republish, withRoute } from '../platform/job-state.ts';
-import type { Delivery } from '../platform/nats/bus.ts';
+import type { Delivery, StreamMessage } from '../platform/nats/bus.ts';
 import type { ServiceContext } from '../platform/service.ts';
 import type { Span } from '../platform/telemetry.ts';
 import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platform/telemetry.ts';
+import type { Route } from '../platform/topology.ts';
 import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
+import type { Admission } from './admission.ts';
 import type { RouterConfig } from './config.ts';
 import { decideCancel, decideRoute, rejection } from './decide.ts';
 
@@ -16,12 +18,22 @@ export interface RouterParts {
   readonly context: ServiceContext;
   readonly states: JobStates;
   readonly config: RouterConfig;
+  readonly admission: Admission;
 }
 
 const service = 'router';
 
 /** Handles one JobVerified. */
-export async function handleVerified(parts: RouterParts, delivery: Delivery): Promise<void> {
+export function handleVerified(parts: RouterParts, delivery: Delivery): Promise<void> {
+  return handle(parts, delivery, 'new');
+}
+
+/** Routes a job that was held, by its JobVerified; it has its place. */
+export function routeHeld(parts: RouterParts, message: StreamMessage): Promise<void> {
+  return handle(parts, message, 'held');
+}
+
+async function handle(parts: RouterParts, delivery: StreamMessage, turn: Turn): Promise<void> {
   const { telemetry } = parts.context;
   const job = readJobEvent('JobVerified', delivery);
   const attributes = {
@@ -30,10 +42,18 @@ export async function handleVerified(parts: RouterParts, delivery: Delivery): Pr
     'sandbus.tenant': job.tenant,
   };
   const options = { kind: SpanKind.CONSUMER, parent: delivery.headers[headerNames.traceparent], attributes };
-  await telemetry.within('route', options, (span) => route(parts, job, delivery, span));
+  await telemetry.within('route', options, (span) => route(parts, job, delivery, { span, turn }));
 }
 
-async function route(parts: RouterParts, job: JobVerified, delivery: Delivery, span: Span): Promise<void> {
+/** Whether a job has just been verified, or was held and has its place now. */
+type Turn = 'new' | 'held';
+
+async function route(
+  parts: RouterParts,
+  job: JobVerified,
+  delivery: StreamMessage,
+  { span, turn }: { span: Span; turn: Turn },
+): Promise<void> {
   const { bus, clock, log } = parts.context;
   const decision = decideRoute(job, { nowMs: clock.nowMs(), machine: parts.config.machine });
   const cause = asCause(delivery);
@@ -50,13 +70,41 @@ async function route(parts: RouterParts, job: JobVerified, delivery: Delivery, s
   }
   const where = { runtime: decision.event.runtime, deviceClass: decision.event.deviceClass };
   span.setAttributes({ 'sandbus.runtime': where.runtime, 'sandbus.device_class': where.deviceClass });
-  const { snapshot } = await parts.states.change(job, (entry) =>
-    entry.state === 'open' && entry.runtime === null ? withRoute(entry, where) : null,
-  );
-  if (await republish(bus, snapshot.entry)) return;
+  const entry = await placeOf(parts, job, { where, turn, sequence: cause.sequence });
+  if (await republish(bus, entry)) return;
+  if (entry.runtime === null) {
+    span.setAttribute('sandbus.held', true);
+    log.info(
+      { job: kvKey(job), concurrency: entry.concurrency },
+      'held: enough jobs of its tenant are under way',
+    );
+    return;
+  }
   const subject = subjects.work(where, job);
   await publishEvent(bus, outgoing('JobRouted', decision.event, { ...about, subject }));
   bus.notify(subjects.wake(where));
+}
+
+/** Gives the job its route when there is a place for it, else notes that it is held. Returns the entry as it is then. */
+async function placeOf(
+  { states, admission }: RouterParts,
+  job: JobVerified,
+  { where, turn, sequence }: { where: Route; turn: Turn; sequence: number },
+): Promise<JobEntry> {
+  try {
+    const { snapshot } = await states.change(job, (entry) => {
+      if (entry.state !== 'open' || entry.runtime !== null) return null;
+      if (turn === 'held' || (entry.held === null && admission.enter(entry))) return withRoute(entry, where);
+      return entry.held === null ? { ...entry, held: sequence } : null;
+    });
+    // What it is otherwise, the watch of KV tells.
+    if (snapshot.entry.state === 'ended') admission.forget(kvKey(job));
+    return snapshot.entry;
+  } catch (error) {
+    // A new job is delivered again and takes its place then; a held one keeps it.
+    if (turn === 'new') admission.forget(kvKey(job));
+    throw error;
+  }
 }
 
 /** Ends a job that could not be routed although it was tried again and again. */

@@ -2,6 +2,7 @@
  * Watches every job that has not ended: deadlines that pass without an executor, and executors that are lost. It learns
  * of jobs from the KV bucket itself, so that a restarted router forgets none.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, OperationalError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
 import { outgoing } from '../platform/events.ts';
@@ -12,8 +13,11 @@ import type { SuperviseDecision } from './decide.ts';
 import { supervise } from './decide.ts';
 import { Endings } from './endings.ts';
 import type { RouterParts } from './handler.ts';
+import { HeldJobs } from './held-jobs.ts';
 
 const tickMs = 1_000;
+/** For the states of all jobs to come at the start. */
+const completeMs = 60_000;
 
 export interface Supervisor {
   /** Rejects when a look at the jobs hit a bug. */
@@ -25,21 +29,32 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   const jobs = new Map<string, JobSnapshot>();
   const leases = new LeaseObserver(parts.context.clock);
   const endings = new Endings({ ...parts.context, states: parts.states });
-  const stopWatch = await parts.states.watch((key, snapshot) => {
+  const held = new HeldJobs(parts);
+  const bug = Promise.withResolvers<never>();
+  bug.promise.catch(() => undefined);
+  const letGo = () => void held.letGo().catch(bug.reject);
+  const watch = await parts.states.watch((key, snapshot) => {
+    if (snapshot === null) parts.admission.forget(key);
+    else parts.admission.see(snapshot.entry);
     if (snapshot === null || snapshot.entry.state === 'ended') {
+      if (jobs.has(key)) letGo();
       jobs.delete(key);
       leases.forget(key);
       if (snapshot === null) endings.forget(key);
       else endings.see(snapshot);
     } else jobs.set(key, snapshot);
   });
-  const bug = Promise.withResolvers<never>();
-  bug.promise.catch(() => undefined);
+  if (!(await within(watch.complete, completeMs)))
+    throw new OperationalError('KV_SLOW', `the states of the jobs have not come within ${completeMs} ms`);
+  // A router that died after it had let a held job go may not have come to say so.
+  for (const [key, { entry }] of jobs)
+    if (entry.state === 'open' && entry.runtime !== null && entry.held !== null)
+      await held.sayAgain(key, entry.held);
   let ticking = false;
   const timer = setInterval(() => {
     if (ticking) return;
     ticking = true;
-    const work = tick(parts, jobs, leases).then(() => settle(parts, endings));
+    const work = tick(parts, jobs, leases).then(() => Promise.all([settle(parts, endings), held.letGo()]));
     void work.catch(bug.reject).finally(() => {
       ticking = false;
     });
@@ -48,9 +63,15 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
     failed: bug.promise,
     stop: () => {
       clearInterval(timer);
-      stopWatch();
+      watch.stop();
     },
   };
+}
+
+async function within(work: Promise<void>, ms: number): Promise<boolean> {
+  const timer = new AbortController();
+  const late = delay(ms, false, { signal: timer.signal }).catch(() => false);
+  return Promise.race([work.then(() => true), late]).finally(() => timer.abort());
 }
 
 async function tick(

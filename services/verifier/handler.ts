@@ -14,6 +14,7 @@ import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
 import { formatTraceparent, newTraceParent, parseTraceparent } from '../platform/traceparent.ts';
 import type { WatchedFile } from '../platform/watched-file.ts';
 import type { EnvelopeMemory, Policy, TrustStore } from '../trust/index.ts';
+import { ceilingsOf } from '../trust/index.ts';
 import type { VerifyDecision } from './decide.ts';
 import { deadlineOf, decideSubmission } from './decide.ts';
 import { findPlugin, storePlugin } from './plugins.ts';
@@ -112,11 +113,13 @@ async function openJob(
   delivery: Delivery,
   traceparent: string,
 ): Promise<JobSnapshot> {
+  const policy = parts.policy.current();
   const entry = openEntry(job, {
     submissionSequence: delivery.sequence,
     traceparent,
     deadline: deadlineOf(job, delivery.publishedAtMs),
     maxAttempts: Math.max(1, job.maxAttempts),
+    concurrency: policy === null ? null : ceilingsOf(policy, job.tenant).concurrency,
   });
   const snapshot = (await parts.states.create(entry)) ?? (await parts.states.read(job));
   if (snapshot === null)

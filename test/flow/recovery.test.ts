@@ -42,10 +42,7 @@ async function administer(what: 'consumer' | 'stream', stream: string, durable =
 }
 
 const faults: [what: string, fault: () => Promise<void> | void][] = [
-  [
-    'the server is killed',
-    () => process.kill(system.system.pidOf('nats-server'), 'SIGKILL') as unknown as void,
-  ],
+  ['the server is killed', () => void process.kill(system.system.pidOf('nats-server'), 'SIGKILL')],
   ['the consumer of the verifier is deleted', () => administer('consumer', 'SUBMISSIONS', 'verifier')],
   ['the consumer of the router is deleted', () => administer('consumer', 'JOBS', 'router')],
   ['the consumer of a route is deleted', () => administer('consumer', 'JOBS', 'work-bash-cpu')],

@@ -51,13 +51,17 @@ export class KvBucket {
 
   /**
    * Calls `onValue` for each key as it stands and for every later change; null stands for a removed key. A watch that
-   * the server has forgotten, or whose bucket was made anew, begins again with every key as it stands. Returns its stop.
+   * the server has forgotten, or whose bucket was made anew, begins again with every key as it stands. `complete` resolves
+   * when all keys that there were have come.
    */
-  async watch(onValue: (key: string, value: KvValue | null) => void): Promise<() => void> {
-    const first = await this.#kv.watch();
+  async watch(
+    onValue: (key: string, value: KvValue | null) => void,
+  ): Promise<{ complete: Promise<void>; stop: () => void }> {
+    const { promise: complete, resolve: initializedFn } = Promise.withResolvers<void>();
+    const first = await this.#kv.watch({ initializedFn });
     const watch = new Watch(this.#kv, onValue);
     void watch.run(first);
-    return () => watch.stop();
+    return { complete, stop: () => watch.stop() };
   }
 
   async #guard<T>(action: () => Promise<T>): Promise<T | null> {
