@@ -14,9 +14,10 @@ const sources = listSources(join(root, 'services')).map((file) => ({
 const allowed: Record<string, readonly string[]> = {
   platform: ['schemas'],
   trust: [],
-  verifier: ['platform', 'trust', 'schemas'],
+  'trust-store': ['platform', 'trust'],
+  verifier: ['platform', 'trust', 'trust-store', 'schemas'],
   router: ['platform', 'schemas'],
-  executor: ['platform', 'trust', 'schemas'],
+  executor: ['platform', 'trust', 'trust-store', 'schemas'],
   audit: ['platform', 'schemas'],
   client: ['platform', 'schemas'],
 };

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { everyService } from '../services/platform/fixture.ts';
 import { Bus } from '../services/platform/nats/bus.ts';
 import type { NatsServer } from '../services/platform/nats-server.ts';
 import { startNatsServer } from '../services/platform/nats-server.ts';
@@ -16,8 +17,9 @@ export interface TestNats {
 
 export async function startTestNats(options: { sizeFactor?: number } = {}): Promise<TestNats> {
   const folder = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
+  const identity = await everyService(folder);
   const server = await startNatsServer({ storeDir: join(folder, 'nats'), ...testedServer() });
-  const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null });
+  const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null, identity });
   await bus.ensureTopology({ replicas: 1, sizeFactor: options.sizeFactor ?? 0.1 });
   const stop = async () => {
     await bus.close();

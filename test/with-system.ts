@@ -1,6 +1,6 @@
 /** The whole system for one test file: nats-server, four services, a trusted key, a policy. Leaves nothing behind. */
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { defaultPolicy } from '../services/cli/default-policy.ts';
@@ -8,6 +8,9 @@ import type { System, SystemOptions } from '../services/cli/system.ts';
 import { startAll } from '../services/cli/system.ts';
 import type { JobFinished, JobResult, SandbusClient, SubmitRequest } from '../services/client/index.ts';
 import { connect } from '../services/client/index.ts';
+import { userCredentials } from '../services/platform/access-paths.ts';
+import { Bus } from '../services/platform/nats/bus.ts';
+import { inboxPrefix } from '../services/platform/nats-permissions.ts';
 import type { PluginStatement, SigningKey, TrustStoreContent } from '../services/trust/index.ts';
 import {
   emptyTrustStore,
@@ -19,6 +22,7 @@ import {
   runtimeOfFileName,
   STATEMENT_PAYLOAD_TYPE,
   signEnvelope,
+  signTrustStore,
   statementFor,
   withKey,
 } from '../services/trust/index.ts';
@@ -33,6 +37,12 @@ export interface TestSystem {
   readonly system: System;
   readonly client: SandbusClient;
   readonly key: SigningKey;
+  /** Signs the trust store; its public key is pinned. */
+  readonly root: SigningKey;
+  /** The trust store's content as it was published last. */
+  readonly trust: TrustStoreContent;
+  /** Signs content by the root and puts it where the services read it, as a whole. */
+  publishTrust(content: TrustStoreContent, by?: SigningKey): Promise<void>;
   /** An envelope over `bytes` under `name`, by the trusted key unless another is given. */
   sign(name: string, bytes: Uint8Array, changes?: Partial<PluginStatement>, key?: SigningKey): Uint8Array;
   /** Signs and submits, waits for the end. */
@@ -47,14 +57,27 @@ export async function startTestSystem(
   const stateDir = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
   const key = generateKey();
   await mkdir(stateDir, { recursive: true });
-  await writeFile(join(stateDir, 'trust.json'), value(encodeTrustStore(trustStoreFor(key))));
+  const root = generateKey();
+  let trust = trustStoreFor(key);
+  const trustFile = join(stateDir, 'trust.json');
+  const publishTrust: TestSystem['publishTrust'] = async (content, by = root) => {
+    await writeFile(`${trustFile}.new`, signTrustStore(value(encodeTrustStore(content)), by));
+    await rename(`${trustFile}.new`, trustFile);
+    trust = content;
+  };
+  await publishTrust(trust);
+  await writeFile(join(stateDir, 'root.pub'), publicKeyToPem(root.publicKey));
   await writeFile(join(stateDir, 'policy.json'), value(encodePolicy(defaultPolicy)));
   const system = await startAll({
-    ...{ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment },
+    ...{ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment, tenants: ['acme'] },
     natsProgram: testedServer().program,
     ...options,
   });
-  const client = await connect({ url: system.url, tenant: 'acme' });
+  const client = await connect({
+    url: system.url,
+    tenant: 'acme',
+    credentials: system.credentialsOf('acme'),
+  });
   const sign: TestSystem['sign'] = (name, bytes, changes = {}, by = key) =>
     signEnvelope(STATEMENT_PAYLOAD_TYPE, value(statementFor({ ...statement(name, bytes), ...changes })), [
       by,
@@ -65,6 +88,11 @@ export async function startTestSystem(
     system,
     client,
     key,
+    root,
+    get trust() {
+      return trust;
+    },
+    publishTrust,
     sign,
     run: async (name, source, request = {}) => {
       const bytes = Buffer.from(source);
@@ -83,12 +111,23 @@ export async function startTestSystem(
   };
 }
 
+/** As deployment: sees every stream. */
+export function connectAsDeployment({ url, stateDir }: TestSystem): Promise<Bus> {
+  return Bus.connect({
+    url,
+    name: 'deployment',
+    credentials: userCredentials(stateDir, 'deployment'),
+    inboxPrefix: inboxPrefix('deployment'),
+  });
+}
+
 /** The result as a finished job; fails with what it is instead. */
 export function finished(result: JobResult): JobFinished {
   if (result.kind !== 'finished') throw new Error(`not finished: ${JSON.stringify(result)}`);
   return result.event;
 }
 
+export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 export const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 
 /** Processes whose command line or parent chain belongs to `needle`, for tests that must leave none. */
@@ -115,7 +154,7 @@ function statement(name: string, bytes: Uint8Array): PluginStatement {
   const runtime = runtimeOfFileName(basename(name));
   return {
     fileName: name,
-    sha256: createHash('sha256').update(bytes).digest('hex'),
+    sha256: sha256(bytes),
     name: name.replace(/\..*$/, ''),
     version: '1.0.0',
     runtime,
@@ -128,7 +167,7 @@ function statement(name: string, bytes: Uint8Array): PluginStatement {
   };
 }
 
-function value<T>(checked: { ok: true; value: T } | { ok: false; detail: string }): T {
+export function value<T>(checked: { ok: true; value: T } | { ok: false; detail: string }): T {
   if (!checked.ok) throw new Error(checked.detail);
   return checked.value;
 }

@@ -62,8 +62,10 @@ struct cgroup_job {
 
 #define CGROUP_UNKNOWN UINT64_MAX
 
-#define CGROUP_READ_ONLY_MEND \
-    "mount the cgroup file system writable; in a container: share a delegated cgroup with it"
+#define CGROUP_DELEGATION_MEND                                                                                 \
+    "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user --scope -p " \
+    "Delegate=yes launcher ...)"
+#define CGROUP_READ_ONLY_MEND "mount the cgroup file system writable; in a container: share a delegated cgroup with it"
 
 struct cgroup_usage {
     uint64_t user_us;

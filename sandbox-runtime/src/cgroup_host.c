@@ -123,10 +123,6 @@ static bool read_mounts(struct cgroup_host *host, const char *table, bool unifie
     return true;
 }
 
-#define DELEGATION_MEND                                                                                       \
-    "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user --scope -p " \
-    "Delegate=yes)"
-
 /* Moves every process of the launcher's own group to a leaf of it: cgroup2 gives no controllers to the children of a
  * group that has processes itself. With controllers that threads can have (cpu, pids) it does give them, and makes the
  * children unfit for processes: so it is done before controllers are enabled, not after a refusal. False with errno
@@ -189,7 +185,7 @@ static bool delegate_unified(struct cgroup_host *host, struct fault *fault)
     if (errno == EBUSY)
         return fault_set(fault, errno, "start the launcher in a group of its own", "processes sit in the group %s",
                          own->path);
-    return fault_set(fault, errno, DELEGATION_MEND,
+    return fault_set(fault, errno, CGROUP_DELEGATION_MEND,
                      "the group %s is not delegated: its children cannot be given the controllers %s", own->path,
                      wanted);
 }
@@ -202,8 +198,12 @@ static bool report_missing(const struct cgroup_host *host, const char *controlle
         return fault_set(fault, 0, "mount the cgroup file system (cgroup2 on /sys/fs/cgroup) and enable the controller",
                          "this host has no %s controller", controller);
     fault_name_step(fault, "cgroup-delegation");
-    return fault_set(fault, 0, DELEGATION_MEND, "the group %s is not delegated: it was not given the %s controller",
-                     unified->path, controller);
+    return fault_set(fault, 0,
+                     geteuid() == 0 ? CGROUP_DELEGATION_MEND
+                                    : CGROUP_DELEGATION_MEND "; root lets users have it by: systemctl edit "
+                                                             "user@.service, "
+                                                             "[Service] Delegate=cpu memory pids",
+                     "the group %s is not delegated: it was not given the %s controller", unified->path, controller);
 }
 
 bool cgroup_host_open(struct cgroup_host *host, struct fault *fault)

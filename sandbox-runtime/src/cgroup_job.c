@@ -40,7 +40,7 @@ static bool create_group(struct cgroup_job *job, size_t index)
 }
 
 /* Takes a name that is free in every hierarchy: another launcher with this pid may live in another PID namespace. */
-static bool create_all(struct cgroup_job *job)
+static bool create_all(struct cgroup_job *job, size_t *failed)
 {
     static unsigned serial;
     for (int tries = 0; tries < 100; tries++) {
@@ -51,6 +51,7 @@ static bool create_all(struct cgroup_job *job)
         if (made == job->host->count)
             return true;
         int saved = errno;
+        *failed = made;
         cgroup_job_remove(job);
         errno = saved;
         if (saved != EEXIST)
@@ -61,12 +62,18 @@ static bool create_all(struct cgroup_job *job)
 
 bool cgroup_job_create(struct cgroup_job *job, struct fault *fault)
 {
-    if (create_all(job))
+    size_t failed = 0;
+    if (create_all(job, &failed))
         return true;
+    const struct cgroup_hierarchy *own = &job->host->hierarchies[failed];
     const char *mend = errno == EROFS ? CGROUP_READ_ONLY_MEND
-                                      : "start the launcher as root, or in a delegated group: systemd-run --user "
-                                        "--scope -p Delegate=yes";
-    return fault_set(fault, errno, mend, "cannot make a group for the job below %s", job->host->hierarchies[0].path);
+                       : own->unified ? CGROUP_DELEGATION_MEND
+                                      : "run as root; or boot with systemd.unified_cgroup_hierarchy=1, since version 1 "
+                                        "is "
+                                        "not delegated; or let root make a group in each hierarchy and give it to you";
+    if (errno == EACCES || errno == EPERM)
+        fault_name_step(fault, "cgroup-delegation");
+    return fault_set(fault, errno, mend, "cannot make a group for the job below %s", own->path);
 }
 
 int cgroup_job_unified(const struct cgroup_job *job)

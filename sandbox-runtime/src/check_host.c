@@ -40,7 +40,7 @@ static void print_json(const struct host *host, const struct host_finding *findi
     json_key(&json, "cgroup");
     json_string(&json, host->supervisor.cgroups.count ? cgroup_host_version(&host->supervisor.cgroups) : NULL);
     json_key(&json, "namespaces");
-    result_write_namespaces(false, &json);
+    result_write_namespaces(host->supervisor.rootless.active, false, &json);
     json_key(&json, "landlockAbi");
     json_u64(&json, (uint64_t)inside_landlock_abi());
     json_key(&json, "controls");

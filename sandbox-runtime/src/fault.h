@@ -11,7 +11,7 @@ struct fault {
     char step[32]; /* filled in by whoever runs the list of steps, unless a step names a finer one */
     int error;     /* errno, or 0 where the kernel was not asked */
     char message[384];
-    char mend[384];
+    char mend[512];
 };
 
 /* Fills the fault in and returns false, so that a step can say `return fault_set(...)`. `error` is an errno or 0;

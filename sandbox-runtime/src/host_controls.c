@@ -63,10 +63,18 @@ static bool kernel_version(struct host *host, struct host_finding *finding)
 
 static bool privileges(struct host *host, struct host_finding *finding)
 {
-    (void)host;
-    if (geteuid() == 0)
+    struct rootless *rootless = &host->supervisor.rootless;
+    rootless_open(rootless);
+    if (!rootless->active)
         return say(finding, "root");
-    return fault_set(&finding->fault, 0, "run it as root", "the launcher runs as user %u", (unsigned)geteuid());
+    if (rootless_has_ids(rootless))
+        return say(finding, "user %u, whose jobs get user ids from %u on", (unsigned)rootless->uid,
+                   rootless->uids.first);
+    return say(finding,
+               "user %u, who all jobs are too: newuidmap (package uidmap) and a line in /etc/subuid and /etc/subgid "
+               "give "
+               "them ids of their own",
+               (unsigned)rootless->uid);
 }
 
 static bool outer_seccomp(struct host *host, struct host_finding *finding)
@@ -98,18 +106,21 @@ static int in_child(unsigned long flags, int (*part)(void))
     return WIFEXITED(status) ? WEXITSTATUS(status) : EPROTO;
 }
 
-static int do_nothing(void)
+/* Also where the namespace can be made, a security module may leave it without rights. */
+static int change_mounts(void)
 {
-    return 0;
+    return kernel_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? errno : 0;
 }
 
 static bool namespaces(struct host *host, struct host_finding *finding)
 {
-    (void)host;
-    int error =
-        in_child(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP, do_nothing);
+    bool rootless = host->supervisor.rootless.active;
+    unsigned long flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP;
+    int error = in_child(rootless ? flags | CLONE_NEWUSER : flags, change_mounts);
     if (!error)
-        return say(finding, "mount, pid, ipc, uts, network, cgroup");
+        return say(finding, "%smount, pid, ipc, uts, network, cgroup", rootless ? "user, " : "");
+    if (rootless)
+        return fault_set(&finding->fault, error, rootless_mend(), "cannot make a user namespace with rights in it");
     return fault_set(&finding->fault, error,
                      "run as root; in a container give it CAP_SYS_ADMIN (docker run --cap-add SYS_ADMIN --security-opt "
                      "apparmor=unconfined)",
@@ -197,6 +208,8 @@ static bool device_controller(struct host *host, struct host_finding *finding)
 {
     if (!needs_group(host, finding))
         return false;
+    if (host->supervisor.rootless.active)
+        return say(finding, "without root by absence: only granted devices exist, and their use is not counted");
     if (!accounts_open(&host->supervisor, 1, &finding->fault))
         return false;
     bool counts = host->supervisor.devices != NULL;
@@ -234,10 +247,8 @@ static bool run_itself(struct host *host, struct job *job, struct job_spec *spec
     if (!options_init(spec, fault) || !options_parse(spec, sizeof words / sizeof words[0], words, fault))
         return false;
     job_start(job, &host->supervisor, spec, -1, sinks);
-    while (job->state != JOB_DONE) {
-        loop_turn(&host->supervisor.loop, job_next_deadline_us(job));
-        job_tick(job, clock_now_us());
-    }
+    while (job->state != JOB_DONE)
+        supervisor_turn(&host->supervisor, LOOP_FOREVER);
     return true;
 }
 

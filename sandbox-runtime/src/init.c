@@ -104,7 +104,7 @@ _Noreturn static void plugin_main(struct inside *inside)
 /* Reaps until nobody is left. The plugin's end is reported at once; whoever it left running is the supervisor's to end. */
 _Noreturn void init_main(struct inside *inside)
 {
-    pid_t plugin = kernel_fork();
+    pid_t plugin = vfork(); /* init waits until the plugin's program is there, and nothing of its memory is copied */
     if (plugin == 0)
         plugin_main(inside);
     if (plugin < 0)

@@ -1,6 +1,6 @@
 /*
  * Theory of operation. The supervisor clones a child straight into new PID, mount, network, IPC and UTS namespaces and into
- * the job's cgroup2 group. The child runs the steps below, still as root and in a copy of the supervisor's memory; nothing
+ * the job's cgroup2 group. The child runs the steps below, still as root (of its own user namespace, where the launcher is not root) and in a copy of the supervisor's memory; nothing
  * of the plugin runs yet. Then it reports READY, hands over the filter's listener and the open /job, and waits. The
  * supervisor says go; the child forks the plugin and stays as PID 1. It never execs, so no file of the job is ever mapped
  * into it, and it is under the same filter, user id and limits as the plugin itself.
@@ -25,6 +25,8 @@
 #include <unistd.h>
 
 const struct inside_step inside_steps[] = {
+    {"user-namespace", inside_user_namespace}, /* first: it gives the rights to do the rest */
+    {"network", inside_network},
     {"cgroup-join", inside_join_cgroups},
     {"origin", inside_open_origin},      /* before the working directory becomes the new root */
     {"plugin-open", inside_open_plugin}, /* before closing: the path may lead through /proc/self/fd */

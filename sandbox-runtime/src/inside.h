@@ -14,6 +14,7 @@
 #include "cgroup.h"
 #include "devices.h"
 #include "fault.h"
+#include "rootless.h"
 #include "spec.h"
 
 #include <stdbool.h>
@@ -25,9 +26,13 @@ struct inside {
     const struct cgroup_job *cgroup;
     const struct device_grant *grants; /* nodes to make in /dev */
     size_t grant_count;
-    uid_t uid;    /* of the job; its group id is the same number */
+    const struct rootless *rootless;
+    uid_t uid;    /* of the job */
+    gid_t gid;    /* as root the same number */
     int report;   /* packet socket to the supervisor */
     int stdio[3]; /* the job's ends of the pipes */
+    int network;  /* a prepared network namespace; -1: the child is in one of its own already, or in the host's */
+    bool network_is_up;
     int origin;   /* set by origin: the launcher's working directory, where relative paths of the host begin */
     int plugin;   /* set by plugin-open: the host's file */
     int job_dir;  /* set by job-tmpfs where outputs are collected: /job, open */
@@ -52,6 +57,8 @@ _Noreturn void init_main(struct inside *inside);
 /* The words that `ps` shows for this process are overwritten in the child: they tell paths of the host. */
 void inside_remember_title(int count, char **words);
 
+bool inside_user_namespace(struct inside *inside, struct fault *fault);
+bool inside_network(struct inside *inside, struct fault *fault);
 bool inside_join_cgroups(struct inside *inside, struct fault *fault);
 bool inside_open_origin(struct inside *inside, struct fault *fault);
 bool inside_open_plugin(struct inside *inside, struct fault *fault);
@@ -93,5 +100,6 @@ int inside_landlock_abi(void);
 int inside_make_point(const char *path, bool directory);
 /* Shows `source` of the host at `path`, read-only, with everything mounted below it. */
 bool inside_bind(const char *source, const char *path, struct fault *fault);
+bool inside_bind_new(const char *source, const char *path, struct fault *fault);
 
 #endif

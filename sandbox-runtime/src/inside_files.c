@@ -31,8 +31,8 @@ static bool write_names(struct inside *inside, struct fault *fault)
     snprintf(users, sizeof users,
              "root:x:0:0:root:/:/usr/sbin/nologin\njob:x:%u:%u:job:/job:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/"
              "sbin/nologin\n",
-             uid, uid);
-    snprintf(groups, sizeof groups, "root:x:0:\njob:x:%u:\nnogroup:x:65534:\n", uid);
+             uid, (unsigned)inside->gid);
+    snprintf(groups, sizeof groups, "root:x:0:\njob:x:%u:\nnogroup:x:65534:\n", (unsigned)inside->gid);
     snprintf(services, sizeof services,
              "passwd: files\ngroup: files\nhosts: files%s\nservices: files\nprotocols: files\n",
              inside->spec->network_host ? " dns" : "");
@@ -52,7 +52,7 @@ static bool show_etc(const char *name, struct fault *fault)
         return symlink(link, source + 1) == 0 ||
                fault_set(fault, errno, "see: launcher check-host", "cannot link %s", source);
     }
-    return access(source, F_OK) < 0 || inside_bind(source, source + 1, fault);
+    return access(source, F_OK) < 0 || inside_bind_new(source, source + 1, fault);
 }
 
 static bool show_python(struct fault *fault)
@@ -164,7 +164,7 @@ bool inside_plugin(struct inside *inside, struct fault *fault)
 }
 
 /* Opens the file `name` below /job for writing, with directories that belong to the job where it needs some. */
-static int create_input(const char *name, uid_t owner)
+static int create_input(const char *name, uid_t owner, gid_t group)
 {
     OWNED_FD int directory = open("job", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const char *part = name;
@@ -172,14 +172,14 @@ static int create_input(const char *name, uid_t owner)
         char step[256];
         snprintf(step, sizeof step, "%.*s", (int)(slash - part), part);
         if (mkdirat(directory, step, 0755) == 0)
-            (void)!fchownat(directory, step, owner, owner, AT_SYMLINK_NOFOLLOW);
+            (void)!fchownat(directory, step, owner, group, AT_SYMLINK_NOFOLLOW);
         int next = openat(directory, step, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         descriptor_close(&directory);
         directory = next;
     }
     int file = directory < 0 ? -1 : openat(directory, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (file >= 0)
-        (void)!fchown(file, owner, owner);
+        (void)!fchown(file, owner, group);
     return file;
 }
 
@@ -192,7 +192,7 @@ bool inside_inputs(struct inside *inside, struct fault *fault)
         OWNED_FD int from = open_regular(inside->origin, inputs->items[i].value, fault);
         if (from < 0)
             return false;
-        OWNED_FD int to = create_input(inputs->items[i].name, inside->uid);
+        OWNED_FD int to = create_input(inputs->items[i].name, inside->uid, inside->gid);
         if (to < 0)
             return fault_set(fault, errno, "give each input a name of its own", "cannot make /job/%s",
                              inputs->items[i].name);

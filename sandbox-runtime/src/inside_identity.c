@@ -3,24 +3,35 @@
 #include "descriptor.h"
 #include "kernel.h"
 #include "policy.h"
+#include "report.h"
+#include "spare.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
-#include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define HOST_MEND "see: launcher check-host"
+
+/* The supervisor says go for the first time when it has what it needs of this process before that is no longer dumpable, and has
+ * mapped subordinate ids, since only newuidmap may. */
+bool inside_user_namespace(struct inside *inside, struct fault *fault)
+{
+    const struct rootless *rootless = inside->rootless;
+    if (!rootless->active)
+        return true;
+    if (!report_await_go(inside->report))
+        _exit(125);
+    return rootless_has_ids(rootless) || rootless_map_one(rootless, inside->uid, inside->gid, fault);
+}
 
 bool inside_join_cgroups(struct inside *inside, struct fault *fault)
 {
@@ -35,8 +46,7 @@ static int by_number(const void *left, const void *right)
 /* Of all that the supervisor has open, the job's own files and those of other jobs, few descriptors stay. */
 bool inside_close_descriptors(struct inside *inside, struct fault *fault)
 {
-    int kept[] = {inside->origin,   inside->plugin,   inside->report,
-                  inside->stdio[0], inside->stdio[1], inside->stdio[2]};
+    int kept[] = {inside->origin, inside->plugin, inside->report, inside->stdio[0], inside->stdio[1], inside->stdio[2]};
     unsigned next = 0;
     qsort(kept, sizeof kept / sizeof kept[0], sizeof kept[0], by_number);
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
@@ -78,16 +88,23 @@ bool inside_hostname(struct inside *inside, struct fault *fault)
     return kernel_sethostname("sandbox") == 0 || fault_set(fault, errno, HOST_MEND, "cannot set the host name");
 }
 
-/* A new network namespace has a loopback device that is down. */
+/* Prepared before the job was known: nothing has ever run in it. */
+bool inside_network(struct inside *inside, struct fault *fault)
+{
+    if (inside->network < 0)
+        return true;
+    if (kernel_setns(inside->network, CLONE_NEWNET) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot enter the network namespace");
+    descriptor_close(&inside->network);
+    inside->network_is_up = true;
+    return true;
+}
+
 bool inside_loopback(struct inside *inside, struct fault *fault)
 {
-    if (inside->spec->network_host)
+    if (inside->spec->network_host || inside->network_is_up)
         return true;
-    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    OWNED_FD int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (socket_fd < 0 || ioctl(socket_fd, SIOCSIFFLAGS, &loopback) < 0)
-        return fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
-    return true;
+    return spare_loopback_up() || fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
 }
 
 bool inside_keyring(struct inside *inside, struct fault *fault)
@@ -98,7 +115,8 @@ bool inside_keyring(struct inside *inside, struct fault *fault)
     return true;
 }
 
-/* Never RLIMIT_AS: just-in-time compilers and Go reserve address space that they do not use. */
+/* Never RLIMIT_AS: just-in-time compilers and Go reserve address space that they do not use. Core dumps are limited to 1 byte,
+ * which is too little for one: 0 would keep a crash from writing a file, but not from starting the host's handler, as root. */
 bool inside_resource_limits(struct inside *inside, struct fault *fault)
 {
     (void)inside;
@@ -107,7 +125,7 @@ bool inside_resource_limits(struct inside *inside, struct fault *fault)
         rlim_t soft, hard;
         const char *name;
     } limits[] = {
-        {RLIMIT_CORE, 0, 0, "core"},
+        {RLIMIT_CORE, 1, 1, "core"},
         {RLIMIT_NOFILE, 1024, 16384, "open files"},
         {RLIMIT_STACK, 8 << 20, RLIM_INFINITY, "stack"},
         {RLIMIT_MEMLOCK, 8 << 20, 8 << 20, "locked memory"},
@@ -132,7 +150,7 @@ bool inside_resource_limits(struct inside *inside, struct fault *fault)
 bool inside_stdio(struct inside *inside, struct fault *fault)
 {
     for (int i = 0; i < 3; i++)
-        if (fchown(inside->stdio[i], inside->uid, inside->uid) < 0)
+        if (fchown(inside->stdio[i], inside->uid, inside->gid) < 0)
             return fault_set(fault, errno, HOST_MEND, "cannot give the job its standard streams");
     return true;
 }
@@ -140,9 +158,11 @@ bool inside_stdio(struct inside *inside, struct fault *fault)
 bool inside_bounding_set(struct inside *inside, struct fault *fault)
 {
     (void)inside;
-    for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
-        if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
-            return fault_set(fault, errno, HOST_MEND, "cannot drop capability %lu for good", capability);
+    unsigned long capability = 0; /* the kernel knows the first that it does not have by EINVAL */
+    while (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0)
+        capability++;
+    if (errno != EINVAL || capability == 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot drop capability %lu for good", capability);
     unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |
                          SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
     if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
@@ -153,10 +173,11 @@ bool inside_bounding_set(struct inside *inside, struct fault *fault)
 /* Raw system calls: libc's wrappers would want to tell other threads, of which there are none. */
 bool inside_identity(struct inside *inside, struct fault *fault)
 {
-    unsigned long id = inside->uid;
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, id, id, id) < 0 ||
-        syscall(SYS_setresuid, id, id, id) < 0)
-        return fault_set(fault, errno, HOST_MEND, "cannot become the job's user %lu", id);
+    unsigned long uid = inside->uid, gid = inside->gid;
+    bool has_groups = !inside->rootless->active || rootless_has_ids(inside->rootless);
+    if ((has_groups && syscall(SYS_setgroups, 0, NULL) < 0) || syscall(SYS_setresgid, gid, gid, gid) < 0 ||
+        syscall(SYS_setresuid, uid, uid, uid) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot become the job's user %lu", uid);
     umask(022);
     return true;
 }

@@ -16,9 +16,9 @@
 
 bool inside_private_mounts(struct inside *inside, struct fault *fault)
 {
-    (void)inside;
     if (kernel_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-        return fault_set(fault, errno, ROOT_MEND, "cannot make the mounts private");
+        return fault_set(fault, errno, inside->rootless->active ? rootless_mend() : ROOT_MEND,
+                         "cannot make the mounts private");
     return true;
 }
 
@@ -79,10 +79,10 @@ static int clone_tree(const char *source, uint64_t attributes, bool *directory)
     return result;
 }
 
-bool inside_bind(const char *source, const char *path, struct fault *fault)
+static bool bind_tree(const char *source, const char *path, uint64_t attributes, struct fault *fault)
 {
     bool directory = false;
-    OWNED_FD int tree = clone_tree(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &directory);
+    OWNED_FD int tree = clone_tree(source, attributes, &directory);
     if (tree < 0)
         return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
     OWNED_FD int point = inside_make_point(path, directory);
@@ -92,6 +92,25 @@ bool inside_bind(const char *source, const char *path, struct fault *fault)
     if (kernel_move_mount(tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
         return fault_set(fault, errno, "bind a directory on a directory and a file on a file", "cannot show %s at /%s",
                          source, path);
+    return true;
+}
+
+bool inside_bind(const char *source, const char *path, struct fault *fault)
+{
+    return bind_tree(source, path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, fault);
+}
+
+/* The same at a place of the new root that is not there yet and whose parents the set-up itself has made, so that nothing of it
+ * can be a link: half the calls. */
+bool inside_bind_new(const char *source, const char *path, struct fault *fault)
+{
+    bool directory = false;
+    OWNED_FD int tree = clone_tree(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &directory);
+    if (tree < 0)
+        return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
+    int made = directory ? mkdir(path, 0755) : mknod(path, S_IFREG | 0444, 0);
+    if (made < 0 || kernel_move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot show %s at /%s", source, path);
     return true;
 }
 
@@ -106,7 +125,7 @@ bool inside_system_binds(struct inside *inside, struct fault *fault)
         if (length < 0 && errno == ENOENT)
             continue;
         if (length < 0) {
-            if (!inside_bind(directories[i], directories[i] + 1, fault))
+            if (!inside_bind_new(directories[i], directories[i] + 1, fault))
                 return false;
             continue;
         }
@@ -117,9 +136,14 @@ bool inside_system_binds(struct inside *inside, struct fault *fault)
     return true;
 }
 
-static bool make_node(const char *path, mode_t type, dev_t number, struct fault *fault)
+/* Makes a node, or shows the host's where a user namespace forbids to make any. `path` begins below /dev. */
+static bool make_node(struct inside *inside, const char *path, mode_t type, dev_t number, struct fault *fault)
 {
     char name[256];
+    if (inside->rootless->active) {
+        snprintf(name, sizeof name, "/dev%s", path);
+        return bind_tree(name, name + 1, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, fault);
+    }
     const char *slash = strrchr(path, '/');
     snprintf(name, sizeof name, "dev%.*s", (int)(slash - path), path);
     OWNED_FD int parent = inside_make_point(name, true);
@@ -135,7 +159,7 @@ static bool granted_devices(struct inside *inside, struct fault *fault)
     for (size_t i = 0; i < inside->grant_count; i++) {
         const struct device_grant *grant = &inside->grants[i];
         mode_t type = grant->type == 'b' ? S_IFBLK : S_IFCHR;
-        if (!make_node(grant->path + strlen("/dev"), type, makedev(grant->major, grant->minor), fault))
+        if (!make_node(inside, grant->path + strlen("/dev"), type, makedev(grant->major, grant->minor), fault))
             return false;
     }
     return true;
@@ -165,20 +189,20 @@ bool inside_dev(struct inside *inside, struct fault *fault)
         kernel_mount("sandbus", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k") < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot mount /dev");
     for (size_t i = 0; i < sizeof memory_nodes / sizeof memory_nodes[0]; i++)
-        if (!make_node(memory_nodes[i].path, S_IFCHR, makedev(1, memory_nodes[i].minor), fault))
+        if (!make_node(inside, memory_nodes[i].path, S_IFCHR, makedev(1, memory_nodes[i].minor), fault))
             return false;
     for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
         if (symlink(links[i][0], links[i][1]) < 0)
             return fault_set(fault, errno, ROOT_MEND, "cannot make /%s", links[i][1]);
-    if (mkdir("dev/shm", 0755) < 0 || !make_node("/tty", S_IFCHR, makedev(5, 0), fault))
+    if (mkdir("dev/shm", 0755) < 0 || !make_node(inside, "/tty", S_IFCHR, makedev(5, 0), fault))
         return fault_set(fault, errno, ROOT_MEND, "cannot make /dev/shm and /dev/tty");
     return mount_terminals(fault) && granted_devices(inside, fault);
 }
 
 /* Makes one directory of the job's tmpfs (mounted at tmp for now) and shows it at `path`. */
-static bool part_of_tmpfs(const char *part, mode_t mode, uid_t owner, const char *path)
+static bool part_of_tmpfs(const char *part, mode_t mode, const char *path)
 {
-    if (mkdir(part, mode) < 0 || chown(part, owner, owner) < 0)
+    if (mkdir(part, mode) < 0)
         return false;
     OWNED_FD int tree = kernel_open_tree(AT_FDCWD, part, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     return tree >= 0 && kernel_move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) == 0;
@@ -193,9 +217,9 @@ bool inside_job_tmpfs(struct inside *inside, struct fault *fault)
     if (mkdir("tmp", 0755) < 0 || mkdir("job", 0755) < 0 ||
         kernel_mount("sandbus", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, data) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot mount the job's file system");
-    if (!part_of_tmpfs("tmp/job", 0755, inside->uid, "job") || !part_of_tmpfs("tmp/shm", 01777, 0, "dev/shm") ||
-        !part_of_tmpfs("tmp/tmp", 01777, 0, "tmp") || mkdir("job/out", 0755) < 0 ||
-        chown("job/out", inside->uid, inside->uid) < 0)
+    if (!part_of_tmpfs("tmp/job", 0755, "job") || !part_of_tmpfs("tmp/shm", 01777, "dev/shm") ||
+        !part_of_tmpfs("tmp/tmp", 01777, "tmp") || mkdir("job/out", 0755) < 0 ||
+        chown("job", inside->uid, inside->gid) < 0 || chown("job/out", inside->uid, inside->gid) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot lay out /tmp, /job and /dev/shm");
     if (inside->spec->collect_dir) {
         inside->job_dir = open("job", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

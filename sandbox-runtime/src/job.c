@@ -25,14 +25,18 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     *job = (struct job){.supervisor = supervisor,
                         .spec = spec,
                         .collect_dir = -1,
+                        .user_namespace = -1,
                         .job_dir = -1,
+                        .stdin_file = -1,
                         .pipe_in = -1,
                         .pipe_out = {-1, -1},
                         .init = -1};
     job->inside = (struct inside){.spec = spec,
                                   .cgroup = &job->cgroup,
+                                  .rootless = &supervisor->rootless,
                                   .report = -1,
                                   .stdio = {-1, -1, -1},
+                                  .network = -1,
                                   .origin = -1,
                                   .plugin = -1,
                                   .job_dir = -1,
@@ -46,6 +50,8 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     job->created_us = clock_now_us();
     job->wall_deadline_us = job->created_us + SETUP_LIMIT_US;
     job->cpu_check_us = job->clear_retry_us = job->end_deadline_us = LOOP_FOREVER;
+    job->next = supervisor->jobs;
+    supervisor->jobs = job;
     bool started = job_setup(job);
     for (int i = 0; started && i < 2; i++) {
         int fd = job->pipe_out[i];
@@ -56,7 +62,8 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     if (started) {
         int fd = job->pipe_in;
         job->pipe_in = -1;
-        started = input_open(&job->input, &job->supervisor->loop, stdin_fd, fd);
+        started =
+            input_open(&job->input, &job->supervisor->loop, job->stdin_file >= 0 ? job->stdin_file : stdin_fd, fd);
     }
     if (!started && !job->fault.message[0]) {
         fault_name_step(&job->fault, "streams");
@@ -190,4 +197,16 @@ void job_tick(struct job *job, uint64_t now_us)
     if (now_us >= job->cpu_check_us)
         check_cpu_time(job, now_us);
     job_end_tick(job, now_us);
+}
+
+void supervisor_turn(struct supervisor *supervisor, uint64_t until_us)
+{
+    for (const struct job *job = supervisor->jobs; job; job = job->next) {
+        uint64_t deadline_us = job_next_deadline_us(job);
+        until_us = deadline_us < until_us ? deadline_us : until_us;
+    }
+    loop_turn(&supervisor->loop, until_us);
+    uint64_t now_us = clock_now_us();
+    for (struct job *job = supervisor->jobs; job; job = job->next)
+        job_tick(job, now_us);
 }

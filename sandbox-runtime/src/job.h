@@ -24,29 +24,36 @@
 #include "notify.h"
 #include "outcome.h"
 #include "report.h"
+#include "spare.h"
 #include "spec.h"
 #include "stream.h"
 
 /* What all jobs of one launcher process share. */
 struct supervisor {
     struct loop loop;
+    struct rootless rootless;
     struct cgroup_host cgroups;
     struct devices *devices; /* from the first job on; NULL: the host has no cgroup2 */
     struct counts *counts;   /* from the first job on */
     unsigned most_jobs;
+    struct spare spare; /* for the next job */
+    struct job *jobs; /* linked by `next`: those that were started and not freed */
 };
 
 /* Checks the host and opens what jobs need. */
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault);
+/* One turn of the loop for all jobs: waits for events until `until_us` at the latest, and for the jobs' own deadlines. */
+void supervisor_turn(struct supervisor *supervisor, uint64_t until_us);
 void supervisor_close(struct supervisor *supervisor);
 /* Whether the launcher itself is free of seccomp filters. */
 bool supervisor_check_outer_filter(struct fault *fault);
 
 enum job_state { JOB_SETTING_UP, JOB_RUNNING, JOB_ENDING, JOB_CLEARING, JOB_FINISHING, JOB_DONE };
 
-enum { JOB_SETUP_STEPS_MAX = 16 };
+enum { JOB_SETUP_STEPS_MAX = 20 };
 
 struct job {
+    struct job *next;
     struct supervisor *supervisor;
     struct job_spec *spec;
     enum job_state state;
@@ -65,6 +72,7 @@ struct job {
 
     struct input input;
     struct output outputs[2]; /* standard output, standard error */
+    int stdin_file;           /* --stdin, open; -1: none */
     int pipe_in, pipe_out[2]; /* the launcher's ends, until the streams own them */
 
     enum outcome outcome;
@@ -82,6 +90,7 @@ struct job {
     uint32_t inside_us[REPORT_STEPS_MAX];
 
     int collect_dir;        /* where outputs go; -1: nowhere */
+    int user_namespace;     /* rootless: the job's, in which its outputs can be read; else -1 */
     int job_dir;            /* /job of the job, open, where outputs are collected */
     struct watch collector; /* pipe from the collecting process */
     pid_t collector_pid;
@@ -97,14 +106,17 @@ extern const unsigned setup_step_count;
 /* Runs the list. False with job->fault set. */
 bool job_setup(struct job *job);
 
-/* Starts a job. Its input comes from stdin_fd (-1: none), its output goes to the sinks. A failure is an outcome like any
- * other: run the loop until job->state is JOB_DONE. */
+/* Starts a job. Its input comes from --stdin, else from stdin_fd (-1: none, INPUT_IS_FED: input_feed), its output goes to the
+ * sinks. A failure is an outcome like any other: call supervisor_turn until job->state is JOB_DONE. Then the result is final;
+ * whoever wants the rest of the output goes on until it is delivered. */
 void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd,
                struct sink *sinks[2]);
 /* Ends the job: kills the whole tree. The first reason given stays. */
 void job_end(struct job *job, enum outcome outcome);
 /* The user wants no more of it: ends the job, and gives up output that nobody takes. */
 void job_cancel(struct job *job);
+/* Whether the sinks have taken all of its output. */
+bool job_is_delivered(const struct job *job);
 /* When job_tick wants to be called next, at the latest. */
 uint64_t job_next_deadline_us(const struct job *job);
 void job_tick(struct job *job, uint64_t now_us);
@@ -138,7 +150,7 @@ void result_write(const struct job *job, struct json_writer *json);
 /* The result of a job that never was: bad options, or a host that gives no sandbox. */
 void result_write_fault(const struct fault *fault, struct json_writer *json);
 /* The names of the namespaces that a job gets, as an array. */
-void result_write_namespaces(bool network_host, struct json_writer *json);
+void result_write_namespaces(bool user, bool network_host, struct json_writer *json);
 /* What `launcher run` exits with. */
 int result_exit_code(const struct job *job);
 

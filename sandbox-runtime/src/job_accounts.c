@@ -12,7 +12,9 @@
 
 bool accounts_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
 {
-    if (cgroup_host_unified(&supervisor->cgroups)) {
+    if (supervisor->rootless.active) {
+        /* Devices are controlled by absence: see rootless.h. */
+    } else if (cgroup_host_unified(&supervisor->cgroups)) {
         supervisor->devices = devices_load(fault);
         if (!supervisor->devices)
             return false;
@@ -36,6 +38,11 @@ bool accounts_find_devices(struct job *job, struct fault *fault)
 {
     const struct spec_list *asked = &job->spec->devices;
     struct device_grant *grants = arena_allocate(&job->spec->arena, (asked->count + 1) * sizeof *grants);
+    for (size_t i = 0; job->inside.rootless->active && i < asked->count; i++)
+        if (!strchr(asked->items[i].value, 'r') || !strchr(asked->items[i].value, 'w'))
+            return fault_set(fault, 0, "grant it for reading and writing (rw), or run the launcher as root",
+                             "without root nothing holds a job to '%s' of %s", asked->items[i].value,
+                             asked->items[i].name);
     if (!grants || asked->count > DEVICE_GRANTS)
         return fault_set(fault, 0, "ask for fewer devices", "no room for %zu devices", asked->count);
     for (size_t i = 0; i < asked->count; i++)
@@ -57,6 +64,8 @@ bool accounts_limit_devices(struct job *job, struct fault *fault)
 {
     struct supervisor *supervisor = job->supervisor;
     const struct inside *inside = &job->inside;
+    if (supervisor->rootless.active)
+        return true;
     if (supervisor->devices)
         return devices_begin(supervisor->devices, &job->devices, cgroup_job_unified(&job->cgroup), inside->grants,
                              inside->grant_count, fault);
@@ -83,9 +92,13 @@ static void write_members(struct job *job, struct json_writer *json)
     if (job->devices.group)
         devices_write_json(supervisor->devices, &job->devices, json);
     else
-        devices_write_unavailable(json, job->started_us ? "this host has no cgroup2: its devices controller cannot "
-                                                          "count"
-                                                        : "the job never ran");
+        devices_write_unavailable(json, job->started_us && supervisor->rootless.active ? "the launcher is not root: "
+                                                                                         "only granted devices exist, "
+                                                                                         "and their use "
+                                                                                         "is not counted"
+                                        : job->started_us ? "this host has no cgroup2: its devices controller cannot "
+                                                            "count"
+                                                          : "the job never ran");
 }
 
 void accounts_take(struct job *job)

@@ -49,6 +49,11 @@ void job_cancel(struct job *job)
         output_close(&job->outputs[i]);
 }
 
+bool job_is_delivered(const struct job *job)
+{
+    return output_is_delivered(&job->outputs[0]) && output_is_delivered(&job->outputs[1]);
+}
+
 /* The job's own failure and a failed set-up never share an outcome, and what the counters say outranks how a process died. */
 static void settle_outcome(struct job *job)
 {
@@ -177,15 +182,27 @@ void job_end_tick(struct job *job, uint64_t now_us)
         end_finishing(job);
 }
 
+static void unlink_job(struct job *job)
+{
+    for (struct job **at = &job->supervisor->jobs; *at; at = &(*at)->next)
+        if (*at == job) {
+            *at = job->next;
+            return;
+        }
+}
+
 void job_free(struct job *job)
 {
+    unlink_job(job);
     close_job_files(job);
     outputs_kill(job);
     for (int i = 0; i < 2; i++) {
         output_close(&job->outputs[i]);
         descriptor_close(&job->pipe_out[i]);
     }
+    descriptor_close(&job->stdin_file);
     descriptor_close(&job->job_dir);
+    descriptor_close(&job->user_namespace);
     descriptor_close(&job->collect_dir);
     notify_free(job->notify);
     job->notify = NULL;

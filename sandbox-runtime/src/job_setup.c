@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* User ids of jobs: above the ranges that login, containers and systemd hand out, below 2^31. The low bits are the number of
@@ -26,9 +28,23 @@ static bool open_collect_dir(struct job *job, struct fault *fault)
            fault_set(fault, errno, "make the directory first", "cannot collect outputs in %s", job->spec->collect_dir);
 }
 
+/* Regular files, and devices such as /dev/null. A fifo might have no writer. */
+static bool open_stdin(struct job *job, struct fault *fault)
+{
+    const char *path = job->spec->stdin_path;
+    struct stat status;
+    if (!path)
+        return true;
+    job->stdin_file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (job->stdin_file < 0 || fstat(job->stdin_file, &status) < 0)
+        return fault_set(fault, errno, "check the path and who may read it", "cannot open --stdin %s", path);
+    return S_ISREG(status.st_mode) || S_ISCHR(status.st_mode) ||
+           fault_set(fault, 0, "give a regular file, or /dev/null", "--stdin %s is no regular file", path);
+}
+
 static bool make_groups(struct job *job, struct fault *fault)
 {
-    return cgroup_job_create(&job->cgroup, fault);
+    return spare_take_groups(&job->supervisor->spare, &job->cgroup) || cgroup_job_create(&job->cgroup, fault);
 }
 
 static bool limit_memory(struct job *job, struct fault *fault)
@@ -49,9 +65,17 @@ static bool limit_processes(struct job *job, struct fault *fault)
 static bool choose_user(struct job *job, struct fault *fault)
 {
     uint64_t number = cgroup_job_number(&job->cgroup) & UID_MASK;
+    struct inside *inside = &job->inside;
+    if (inside->rootless->active && job->spec->uid)
+        return fault_set(fault, EPERM, "leave --uid out, or run the launcher as root", "only root chooses a user id");
+    if (inside->rootless->active) {
+        rootless_choose(inside->rootless, number, &inside->uid, &inside->gid);
+        return true;
+    }
     if (!job->spec->uid && !number)
         return fault_set(fault, errno, "give --uid", "cannot choose a user id");
-    job->inside.uid = (uid_t)(job->spec->uid ? job->spec->uid : UID_BASE + number);
+    inside->uid = (uid_t)(job->spec->uid ? job->spec->uid : UID_BASE + number);
+    inside->gid = inside->uid;
     return true;
 }
 
@@ -89,7 +113,11 @@ static bool clone_child(struct job *job, struct fault *fault)
         .pidfd = (uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
-    if (!job->spec->network_host)
+    if (job->inside.rootless->active)
+        args.flags |= CLONE_NEWUSER;
+    if (!job->spec->network_host && !job->inside.rootless->active) /* rootless its own user namespace has to own it */
+        job->inside.network = spare_take_network(&job->supervisor->spare);
+    if (!job->spec->network_host && job->inside.network < 0)
         args.flags |= CLONE_NEWNET;
     if (unified >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
@@ -102,12 +130,32 @@ static bool clone_child(struct job *job, struct fault *fault)
         inside_main(&job->inside);
     int saved = errno;
     arena_share_with_children(&job->spec->arena, false);
+    descriptor_close(&job->inside.network);
     errno = saved;
     if (job->init < 0)
-        return fault_set(fault, errno, "run as root (Linux 5.14 or newer); see: launcher check-host",
+        return fault_set(fault, errno,
+                         job->inside.rootless->active ? rootless_mend()
+                                                      : "use Linux 5.14 or newer; see: launcher check-host",
                          "cannot start a process in new namespaces");
     watch_init(&job->process, pidfd, job_process_ready, job);
     return true;
+}
+
+/* Rootless only: the child waits for its ids, and its files can be read only from within its user namespace. */
+static bool map_ids(struct job *job, struct fault *fault)
+{
+    const struct rootless *rootless = job->inside.rootless;
+    char path[64];
+    if (!rootless->active)
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)job->init);
+    job->user_namespace = open(path, O_RDONLY | O_CLOEXEC);
+    if (job->user_namespace < 0)
+        return fault_set(fault, errno, "see: launcher check-host", "cannot open the job's user namespace");
+    bool mapped =
+        !rootless_has_ids(rootless) || rootless_map(rootless, job->init, job->inside.uid, job->inside.gid, fault);
+    return mapped &&
+           (report_send_go(job->report.fd) || fault_set(fault, errno, "report this", "the job's child is gone"));
 }
 
 /* The child has its own copies of its ends now. */
@@ -128,6 +176,7 @@ static bool watch_child(struct job *job, struct fault *fault)
 
 const struct setup_step setup_steps[] = {
     {"collect-dir", open_collect_dir},
+    {"stdin", open_stdin},
     {"cgroup-create", make_groups},
     {"memory-limit", limit_memory},
     {"cpu-limit", limit_cpu},
@@ -138,6 +187,7 @@ const struct setup_step setup_steps[] = {
     {"notify", prepare_notify},
     {"namespaces", clone_child},
     {"watch", watch_child},
+    {"id-map", map_ids}, /* after watch: from here on the child's end is seen, whatever fails */
     /* Beside the child, which sets itself up meanwhile and then waits for the go that follows this list. */
     {"device-controller", accounts_ready},
     {"device-rules", accounts_limit_devices},
@@ -166,14 +216,6 @@ bool job_setup(struct job *job)
     return true;
 }
 
-static bool check_privileges(struct fault *fault)
-{
-    if (geteuid() == 0)
-        return true;
-    fault_name_step(fault, "privileges");
-    return fault_set(fault, EPERM, "run the launcher as root", "the launcher needs root to build the sandbox");
-}
-
 /* A filter that is there already may answer calls before ours sees them: denials would go unrecorded. */
 bool supervisor_check_outer_filter(struct fault *fault)
 {
@@ -195,7 +237,9 @@ bool supervisor_check_outer_filter(struct fault *fault)
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
 {
     *supervisor = (struct supervisor){.loop = {.epoll = -1}, .most_jobs = most_jobs};
-    if (!check_privileges(fault) || !supervisor_check_outer_filter(fault))
+    spare_init(&supervisor->spare);
+    rootless_open(&supervisor->rootless);
+    if (!supervisor_check_outer_filter(fault))
         return false;
     if (!cgroup_host_open(&supervisor->cgroups, fault)) {
         fault_name_step(fault, "cgroup-host");
@@ -211,6 +255,7 @@ bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct f
 
 void supervisor_close(struct supervisor *supervisor)
 {
+    spare_close(&supervisor->spare);
     accounts_close(supervisor);
     loop_close(&supervisor->loop);
     cgroup_host_close(&supervisor->cgroups);

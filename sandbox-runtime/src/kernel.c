@@ -136,6 +136,16 @@ int kernel_landlock_restrict(int rules)
     return (int)syscall(SYS_landlock_restrict_self, rules, 0UL);
 }
 
+int kernel_setns(int fd, int type)
+{
+    return (int)syscall(SYS_setns, fd, type);
+}
+
+int kernel_unshare(int flags)
+{
+    return (int)syscall(SYS_unshare, flags);
+}
+
 int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags)
 {
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
@@ -164,6 +174,11 @@ void kernel_default_signal(int number)
 {
     unsigned long action[4] = {0}; /* struct sigaction of the kernel: SIG_DFL, no flags, no mask */
     syscall(SYS_rt_sigaction, number, action, NULL, sizeof action[0]);
+}
+
+int kernel_enter_user_namespace(int namespace)
+{
+    return (int)syscall(SYS_setns, namespace, CLONE_NEWUSER);
 }
 
 int kernel_sethostname(const char *name)

@@ -43,6 +43,9 @@ int kernel_landlock_abi(void);
 int kernel_landlock_rules(uint64_t rights, uint64_t scopes);
 int kernel_landlock_allow(int rules, int place, uint64_t rights);
 int kernel_landlock_restrict(int rules);
+int kernel_setns(int fd, int type);
+int kernel_unshare(int flags);
+
 /* Installs the filter for this thread. Returns the descriptor of its listener, or -1 with errno. */
 int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags);
 /* Reads what is there now: EAGAIN rather than waiting, whatever the flags of the file. */
@@ -51,6 +54,7 @@ int kernel_close_range(unsigned first, unsigned last, unsigned flags);
 int kernel_pidfd_kill(int pidfd, int signal);
 /* Gives a signal its default action, also those that libc keeps for itself and refuses to touch. */
 void kernel_default_signal(int number);
+int kernel_enter_user_namespace(int namespace);
 int kernel_sethostname(const char *name);
 /* A session keyring of this process's own, so that nothing reaches the launcher's. */
 int kernel_join_new_keyring(void);

@@ -20,7 +20,7 @@ struct watch {
     void *owner;
 };
 
-enum { LOOP_BATCH = 64, LOOP_ALWAYS_MAX = 16 };
+enum { LOOP_BATCH = 64, LOOP_ALWAYS_MAX = 1024 + 16 };
 
 struct loop {
     int epoll;

@@ -14,6 +14,7 @@ static const struct {
     const char *help;
 } commands[] = {
     {"run", command_run, "run one program in the sandbox"},
+    {"serve", command_serve, "run many programs, told by frames over one pair of descriptors"},
     {"check-host", command_check_host, "what this host can enforce, and how to mend it"},
     {"syscalls", command_syscalls, "the system calls that a job may make"},
 };

@@ -226,3 +226,30 @@ bool option_read_violation(struct job_spec *spec, void *target, const char *valu
     (void)spec;
     return read_choice(target, value, "errno", "kill", fault);
 }
+
+/* Two descriptors, or one for both ways. */
+bool option_read_descriptors(struct job_spec *spec, void *target, const char *value, struct fault *fault)
+{
+    (void)spec;
+    uint64_t in, out;
+    const char *rest = read_digits(value, 1 << 20, &in);
+    out = in;
+    if (rest && *rest == ',')
+        rest = read_digits(rest + 1, 1 << 20, &out);
+    if (!rest || *rest)
+        return fault_set(fault, 0, "for example 3,4, or 3 for one socket", "this is not N,M");
+    ((int *)target)[0] = (int)in;
+    ((int *)target)[1] = (int)out;
+    return true;
+}
+
+bool option_read_jobs(struct job_spec *spec, void *target, const char *value, struct fault *fault)
+{
+    (void)spec;
+    uint64_t number;
+    const char *rest = read_digits(value, 1024, &number);
+    if (!rest || *rest || !number)
+        return fault_set(fault, 0, "for example 16", "jobs are from 1 to 1024");
+    *(uint64_t *)target = number;
+    return true;
+}

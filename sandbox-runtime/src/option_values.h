@@ -20,5 +20,7 @@ bool option_read_device(struct job_spec *spec, void *target, const char *value, 
 bool option_read_environment(struct job_spec *spec, void *target, const char *value, struct fault *fault);
 bool option_read_network(struct job_spec *spec, void *target, const char *value, struct fault *fault);
 bool option_read_violation(struct job_spec *spec, void *target, const char *value, struct fault *fault);
+bool option_read_descriptors(struct job_spec *spec, void *target, const char *value, struct fault *fault);
+bool option_read_jobs(struct job_spec *spec, void *target, const char *value, struct fault *fault);
 
 #endif

@@ -17,9 +17,15 @@ struct option_row {
     const char *help;
 };
 
+struct option_table {
+    const struct option_row *rows;
+    size_t count;
+    const char *command;
+};
+
 #define FIELD(name) offsetof(struct job_spec, name)
 
-static const struct option_row option_rows[] = {
+static const struct option_row job_rows[] = {
     {"memory", "SIZE", "256M", option_read_size, FIELD(memory_bytes), "memory of the whole job, without swap"},
     {"cpus", "N", "1", option_read_thousandths, FIELD(cpu_thousandths),
      "processor time per second of time; 0.5 is half a core"},
@@ -34,6 +40,8 @@ static const struct option_row option_rows[] = {
     {"plugin-name", "NAME", NULL, option_read_file_name, FIELD(plugin_name), "its name there; without it, FILE's own"},
     {"plugin-sha256", "HEX", NULL, option_read_sha256, FIELD(plugin_sha256), "digest that the copy must have"},
     {"input", "NAME=FILE", NULL, option_read_input, FIELD(inputs), "copy FILE to /job/NAME (repeatable)"},
+    {"stdin", "FILE", NULL, option_read_text, FIELD(stdin_path),
+     "standard input of the job; without it, the launcher's own (serve: frames)"},
     {"collect", "DIR", NULL, option_read_text, FIELD(collect_dir),
      "copy the regular files of /job/out to DIR when the job has ended"},
     {"ro-bind", "SRC[:DST]", NULL, option_read_bind, FIELD(binds),
@@ -48,53 +56,70 @@ static const struct option_row option_rows[] = {
     {"on-violation", "errno|kill", "errno", option_read_violation, FIELD(end_at_denial),
      "what a denied system call does: fail, or end the job"},
     {"result", "FILE|fd:N", NULL, option_read_text, FIELD(result),
-     "where the result goes; without it, the last line of standard error"},
+     "where the result goes; without it, the last line of standard error (serve: always a frame)"},
     {"uid", "N", NULL, option_read_uid, FIELD(uid), "user id of the job; without it, one that no other job has"},
 };
 
-enum { OPTION_COUNT = sizeof option_rows / sizeof option_rows[0] };
+static const struct option_row serve_rows[] = {
+    {"fd", "N,M", "0,1", option_read_descriptors, offsetof(struct serve_settings, control),
+     "open descriptors: frames come from N and go to M, which may be the same"},
+    {"jobs", "N", "64", option_read_jobs, offsetof(struct serve_settings, most_jobs), "jobs at one time, at most 1024"},
+};
 
-static bool read_value(struct job_spec *spec, const struct option_row *row, const char *value, struct fault *fault)
+static const struct option_table job_table = {job_rows, sizeof job_rows / sizeof job_rows[0], "run"};
+static const struct option_table serve_table = {serve_rows, sizeof serve_rows / sizeof serve_rows[0], "serve"};
+
+/* `record` is what the table's fields belong to. `spec` owns copies of texts; the readers that serve_rows uses make none. */
+static bool read_value(struct job_spec *spec, void *record, const struct option_row *row, const char *value,
+                       struct fault *fault)
 {
     struct fault why = {.step = ""};
-    if (row->read(spec, (char *)spec + row->field, value, &why))
+    if (row->read(spec, (char *)record + row->field, value, &why))
         return true;
-    return fault_set(fault, why.error, why.mend, "--%s %s: %s", row->name, value, why.message);
+    return fault_set(fault, why.error, why.mend, "--%s %.200s: %s", row->name, value, why.message);
+}
+
+static bool set_initial(struct job_spec *spec, void *record, const struct option_table *table, struct fault *fault)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (table->rows[i].initial && !read_value(spec, record, &table->rows[i], table->rows[i].initial, fault))
+            return false;
+    return true;
 }
 
 bool options_init(struct job_spec *spec, struct fault *fault)
 {
     *spec = (struct job_spec){.arena = {NULL}};
-    for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (option_rows[i].initial && !read_value(spec, &option_rows[i], option_rows[i].initial, fault))
-            return false;
-    return true;
+    return set_initial(spec, spec, &job_table, fault);
 }
 
 /* Finds the row for `--name` or `--name=value`. */
-static const struct option_row *find_row(const char *word, size_t name_length)
+static const struct option_row *find_row(const struct option_table *table, const char *word, size_t name_length)
 {
-    for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (strlen(option_rows[i].name) == name_length && memcmp(option_rows[i].name, word, name_length) == 0)
-            return &option_rows[i];
+    for (size_t i = 0; i < table->count; i++)
+        if (strlen(table->rows[i].name) == name_length && memcmp(table->rows[i].name, word, name_length) == 0)
+            return &table->rows[i];
     return NULL;
 }
 
 /* Reads the option at words[at]; returns how many words it took. */
-static int parse_one(struct job_spec *spec, int count, char *const *words, int at, struct fault *fault)
+static int parse_one(struct job_spec *spec, void *record, const struct option_table *table, int count,
+                     char *const *words, int at, struct fault *fault)
 {
     const char *name = words[at] + 2;
     const char *equals = strchr(name, '=');
-    const struct option_row *row = find_row(name, equals ? (size_t)(equals - name) : strlen(name));
+    const struct option_row *row = find_row(table, name, equals ? (size_t)(equals - name) : strlen(name));
+    char mend[48];
+    snprintf(mend, sizeof mend, "see: launcher %s --help", table->command);
     if (!row) {
-        fault_set(fault, 0, "see: launcher run --help", "there is no option %s", words[at]);
+        fault_set(fault, 0, mend, "there is no option %.200s", words[at]);
         return 1;
     }
     if (!equals && at + 1 >= count) {
-        fault_set(fault, 0, "see: launcher run --help", "--%s needs a value: %s", row->name, row->argument);
+        fault_set(fault, 0, mend, "--%s needs a value: %s", row->name, row->argument);
         return 1;
     }
-    read_value(spec, row, equals ? equals + 1 : words[at + 1], fault);
+    read_value(spec, record, row, equals ? equals + 1 : words[at + 1], fault);
     return equals ? 1 : 2;
 }
 
@@ -130,10 +155,10 @@ bool options_parse(struct job_spec *spec, int count, char *const *words, struct 
     while (at < count && strcmp(words[at], "--") != 0) {
         struct fault here = {.step = ""};
         if (strncmp(words[at], "--", 2) != 0) {
-            fault_set(&here, 0, "put -- before PROGRAM", "%s is not an option", words[at]);
+            fault_set(&here, 0, "put -- before PROGRAM", "%.200s is not an option", words[at]);
             at = count;
         } else {
-            at += parse_one(spec, count, words, at, &here);
+            at += parse_one(spec, spec, &job_table, count, words, at, &here);
         }
         if (here.message[0] && !first.message[0])
             first = here;
@@ -146,15 +171,42 @@ bool options_parse(struct job_spec *spec, int count, char *const *words, struct 
     return false;
 }
 
-void options_print_help(FILE *to)
+bool serve_settings_parse(struct serve_settings *settings, int count, char *const *words, struct fault *fault)
 {
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        const struct option_row *row = &option_rows[i];
+    if (!set_initial(NULL, settings, &serve_table, fault))
+        return false;
+    for (int at = 0; at < count;) {
+        struct fault here = {.step = ""};
+        if (strncmp(words[at], "--", 2) != 0)
+            return fault_set(fault, 0, "see: launcher serve --help", "%.200s is not an option", words[at]);
+        at += parse_one(NULL, settings, &serve_table, count, words, at, &here);
+        if (here.message[0]) {
+            *fault = here;
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print_table(const struct option_table *table, FILE *to)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct option_row *row = &table->rows[i];
         char left[48];
         snprintf(left, sizeof left, "--%s %s", row->name, row->argument);
         fprintf(to, "  %-26s %s%s%s%s\n", left, row->help, row->initial ? " [" : "", row->initial ? row->initial : "",
                 row->initial ? "]" : "");
     }
+}
+
+void options_print_help(FILE *to)
+{
+    print_table(&job_table, to);
+}
+
+void serve_settings_print_help(FILE *to)
+{
+    print_table(&serve_table, to);
 }
 
 void job_spec_free(struct job_spec *spec)

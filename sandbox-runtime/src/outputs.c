@@ -177,15 +177,14 @@ static char **list_names(int dir, size_t *count)
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         if ((*count & (*count - 1)) == 0) { /* a power of two is full */
-            char **grown = realloc(names, (*count ? 2 * *count : 1) * sizeof *names);
-            if (!grown)
-                break;
-            names = grown;
+            names = realloc(names, (*count ? 2 * *count : 1) * sizeof *names);
+            if (!names)
+                _exit(1); /* the launcher tells that collecting failed: part of the outputs would pass for all */
         }
-        names[*count] = strdup(entry->d_name);
-        if (!names[*count])
-            break;
-        ++*count;
+        char *name = strdup(entry->d_name);
+        if (!name)
+            _exit(1);
+        names[(*count)++] = name;
     }
     if (entries)
         closedir(entries);
@@ -228,6 +227,8 @@ _Noreturn static void collector_main(struct job *job, int to, pid_t launcher)
     json_init(&collection.files, 8 << 20);
     json_init(&collection.skipped, 7 << 20);
     if (getppid() != launcher)
+        _exit(1);
+    if (job->user_namespace >= 0 && kernel_enter_user_namespace(job->user_namespace) < 0)
         _exit(1);
     int from = openat(job->job_dir, "out", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (from >= 0) {

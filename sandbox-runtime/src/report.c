@@ -7,13 +7,13 @@
 
 bool report_send(int socket, const struct report *report, const int *descriptors, unsigned count)
 {
-    char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))] = {0};
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))] = {0};
     struct iovec bytes = {.iov_base = (void *)report, .iov_len = sizeof *report};
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
     if (count) {
         message.msg_control = control;
         message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        struct cmsghdr *header = (struct cmsghdr *)control; /* what CMSG_FIRSTHDR says, which may also say NULL */
         header->cmsg_level = SOL_SOCKET;
         header->cmsg_type = SCM_RIGHTS;
         header->cmsg_len = CMSG_LEN(count * sizeof(int));
@@ -28,7 +28,7 @@ bool report_send(int socket, const struct report *report, const int *descriptors
 
 int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX])
 {
-    char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))];
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))];
     struct iovec bytes = {.iov_base = report, .iov_len = sizeof *report};
     struct msghdr message = {
         .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};

@@ -123,12 +123,12 @@ static void write_refused(const struct job *job, struct json_writer *json)
     }
 }
 
-void result_write_namespaces(bool network_host, struct json_writer *json)
+void result_write_namespaces(bool user, bool network_host, struct json_writer *json)
 {
-    static const char *const namespaces[] = {"mount", "pid", "ipc", "uts", "cgroup", "network"};
+    static const char *const namespaces[] = {"user", "mount", "pid", "ipc", "uts", "cgroup", "network"};
     size_t count = sizeof namespaces / sizeof namespaces[0] - (network_host ? 1 : 0);
     json_begin_array(json);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = user ? 0 : 1; i < count; i++)
         json_string(json, namespaces[i]);
     json_end_array(json);
 }
@@ -138,7 +138,7 @@ static void write_sandbox(const struct job *job, struct json_writer *json)
     json_key(json, "sandbox");
     json_begin_object(json);
     json_key(json, "namespaces");
-    result_write_namespaces(job->spec->network_host, json);
+    result_write_namespaces(job->inside.rootless->active, job->spec->network_host, json);
     key_string(json, "cgroup", cgroup_host_version(&job->supervisor->cgroups));
     key_u64(json, "landlockAbi", (uint64_t)inside_landlock_abi());
     key_u64(json, "uid", job->inside.uid);

@@ -2,18 +2,14 @@
 #include "commands.h"
 #include "descriptor.h"
 #include "job.h"
-#include "kernel.h"
 #include "options.h"
-
-#include "clock.h"
+#include "own_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,8 +67,7 @@ static void signal_ready(struct watch *watch, uint32_t events)
 {
     (void)events;
     struct run *run = watch->owner;
-    struct signalfd_siginfo info;
-    while (read(watch->fd, &info, sizeof info) == (ssize_t)sizeof info)
+    while (own_process_take_signal(watch))
         job_cancel(&run->job);
 }
 
@@ -83,23 +78,6 @@ static void result_reader_gone(struct watch *watch, uint32_t events)
     struct run *run = watch->owner;
     loop_watch(&run->supervisor.loop, watch, 0);
     job_cancel(&run->job);
-}
-
-/* SIGTERM, SIGINT and SIGHUP cancel. They are read from a descriptor, so that they arrive between events. */
-static bool watch_signals(struct run *run)
-{
-    sigset_t cancelling;
-    sigemptyset(&cancelling);
-    sigaddset(&cancelling, SIGTERM);
-    sigaddset(&cancelling, SIGINT);
-    sigaddset(&cancelling, SIGHUP);
-    sigprocmask(SIG_BLOCK, &cancelling, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN); /* in the background of a terminal its input ends, and the launcher goes on */
-    signal(SIGTTOU, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* ignored by the parent, it would reap the job before its end is read */
-    watch_init(&run->signals, signalfd(-1, &cancelling, SFD_CLOEXEC | SFD_NONBLOCK), signal_ready, run);
-    return run->signals.fd >= 0 && loop_watch(&run->supervisor.loop, &run->signals, EPOLLIN);
 }
 
 static void watch_result_reader(struct run *run)
@@ -113,16 +91,13 @@ static void watch_result_reader(struct run *run)
 
 static int run_job(struct run *run)
 {
-    struct loop *loop = &run->supervisor.loop;
     struct job *job = &run->job;
     struct sink *sinks[2] = {&run->sinks[0].sink, &run->sinks[1].sink};
     for (int i = 0; i < 2; i++)
-        descriptor_sink_init(&run->sinks[i], loop, STDOUT_FILENO + i, &job->outputs[i]);
+        descriptor_sink_init(&run->sinks[i], &run->supervisor.loop, STDOUT_FILENO + i, &job->outputs[i]);
     job_start(job, &run->supervisor, &run->spec, STDIN_FILENO, sinks);
-    while (job->state != JOB_DONE) {
-        loop_turn(loop, job_next_deadline_us(job));
-        job_tick(job, clock_now_us());
-    }
+    while (job->state != JOB_DONE || !job_is_delivered(job))
+        supervisor_turn(&run->supervisor, LOOP_FOREVER);
     struct json_writer json;
     json_init(&json, 32 << 20);
     result_write(job, &json);
@@ -133,18 +108,6 @@ static int run_job(struct run *run)
     int code = written ? result_exit_code(job) : EXIT_SETUP_FAILED;
     job_free(job);
     return code;
-}
-
-/* Descriptors 0 to 2 are always open, so that no file of the launcher's takes their place; all others close on exec. */
-static void settle_descriptors(void)
-{
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
-        close(fd);
-    kernel_close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
 int command_run(int count, char **words)
@@ -159,7 +122,7 @@ int command_run(int count, char **words)
                "Example: launcher run --wall 5 --memory 64M -- /bin/echo hello\n");
         return 0;
     }
-    settle_descriptors();
+    own_process_settle_descriptors();
     bool parsed = options_init(&run.spec, &fault) && options_parse(&run.spec, count, words, &fault);
     if (!parsed)
         fault_name_step(&fault, "options");
@@ -169,7 +132,7 @@ int command_run(int count, char **words)
     }
     if (!parsed || !supervisor_open(&run.supervisor, 1, &fault))
         return report_fault(&fault, run.result_fd);
-    if (!watch_signals(&run)) {
+    if (!own_process_watch_signals(&run.signals, &run.supervisor.loop, signal_ready, &run)) {
         fault_name_step(&fault, "event-loop");
         fault_set(&fault, errno, "raise the limit of open files (ulimit -n)", "cannot watch signals");
         return report_fault(&fault, run.result_fd);

@@ -1,4 +1,5 @@
-/* What one job is to be: the parsed options of `launcher run`. Filled by options.c, read by everybody, changed by nobody. */
+/* What one job is to be: the parsed options of `launcher run`, or of one job of `launcher serve`. Filled by options.c, read
+ * by everybody, changed by nobody. */
 #ifndef SANDBUS_SPEC_H
 #define SANDBUS_SPEC_H
 
@@ -34,6 +35,7 @@ struct job_spec {
     const char *plugin_path;
     const char *plugin_name;
     const char *plugin_sha256; /* lower-case hex, or NULL: not checked */
+    const char *stdin_path; /* NULL: the launcher's own standard input, or frames */
     const char *collect_dir;
     const char *working_dir;
     const char *result;       /* FILE or fd:N; NULL is the last line on standard error */

@@ -32,10 +32,12 @@ struct output {
     uint64_t kept_bytes; /* that went to the sink */
     struct sha256 hash;  /* of all */
     char *buffer;
-    size_t start, end; /* kept bytes that the sink has not taken yet */
+    size_t capacity;
+    size_t start, end;   /* kept bytes that the sink has not taken yet */
+    uint64_t left_bytes; /* that the pipe may still hold, once the writers are gone */
     bool truncated;
     bool writers_gone;
-    bool ended;
+    bool ended;                    /* all is read, counted and hashed; the sink may not have taken it yet */
     void (*exceeded)(void *owner); /* called once */
     void *owner;
 };
@@ -44,22 +46,32 @@ bool output_open(struct output *output, struct loop *loop, int pipe_fd, struct s
                  void (*exceeded)(void *owner), void *owner);
 /* The sink has room again. */
 void output_resume(struct output *output);
-/* The job's processes are gone: reads what is left. `ended` is set once the sink has taken it too. */
+/* The job's processes are gone: reads what is left, and keeps for the sink what it does not take now. */
 void output_finish(struct output *output);
+/* Whether the sink has taken everything. */
+bool output_is_delivered(const struct output *output);
 /* Gives up what the sink has not taken. */
 void output_close(struct output *output);
 
+enum { INPUT_IS_FED = -2 };
+
 struct input {
     struct loop *loop;
-    struct watch source; /* may be -1: no input */
+    struct watch source; /* -1: none, or the bytes come by input_feed */
     struct watch pipe;
     uint64_t bytes; /* that went into the job's pipe */
     char *buffer;
     size_t start, end;
     bool source_ended;
+    void (*taken)(void *owner, size_t bytes); /* may be NULL: told of what went into the job's pipe */
+    void *owner;
 };
 
+/* `source_fd` may be -1: no input; INPUT_IS_FED: input_feed brings it. */
 bool input_open(struct input *input, struct loop *loop, int source_fd, int pipe_fd);
+/* Takes bytes for the job; none are the end of its input. False where they are more than STREAM_BUFFER_SIZE together with those
+ * that wait already. */
+bool input_feed(struct input *input, const void *bytes, size_t length);
 void input_close(struct input *input);
 
 /* A sink that writes to a descriptor of the launcher's own and never blocks on it. */

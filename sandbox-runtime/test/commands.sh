@@ -13,7 +13,9 @@ check 'check-host is content' [ $? = 0 ]
 check 'and says so' [ "$(member ok) $(member filterDigest)" = "true $(tail -1 "$work/syscalls" | cut -d' ' -f3)" ]
 check 'version' compare "$("$launcher" --version)" = 'launcher [0-9]*'
 check 'help names every default' [ "$("$launcher" run --help | grep -c '\[256M\]\|\[10\]\|\[1M\]')" = 3 ]
-check 'the manual has every option as --help has it' [ -z "$("$launcher" run --help | grep '^  --' | grep -v -x -F -f "$here/../README.md")" ]
+tables() { grep -E '^  (--| *[0-9]+ [A-Z_]+ +(->|<-))'; }
+{ "$launcher" run --help; "$launcher" serve --help; } | tables >"$work/help"
+check 'the manual has options and frames as --help has them' diff "$work/help" <(tables <"$here/../README.md")
 "$launcher" nonsense 2>/dev/null
 check 'an unknown command' [ $? = 125 ]
 

@@ -7,8 +7,8 @@ import { ledgerCause } from './message-facts.ts';
 export interface CauseSources {
   /** True when the message is in the ledger. */
   readonly committed: (cause: Cause) => boolean;
-  /** The message from the bus, or null when it is gone. */
-  readonly fetch: (cause: Cause) => Promise<StreamMessage | null>;
+  /** The message from the bus, or null when it is gone or is no event. */
+  readonly fetch: (cause: Cause, effect: StreamMessage) => Promise<StreamMessage | null>;
 }
 
 export interface Ordered {
@@ -23,7 +23,8 @@ export async function causesFirst(batch: readonly StreamMessage[], sources: Caus
   const placed = new Map<string, StreamMessage>();
   const failed = new Map<StreamMessage, OperationalError>();
   const known = (cause: Cause) => placed.has(keyOf(cause)) || sources.committed(cause);
-  const find = async (cause: Cause) => inBatch.get(keyOf(cause)) ?? (await sources.fetch(cause));
+  const find = async (cause: Cause, effect: StreamMessage) =>
+    inBatch.get(keyOf(cause)) ?? (await sources.fetch(cause, effect));
   for (const message of batch) {
     if (placed.has(keyOf(message))) continue;
     try {
@@ -41,11 +42,11 @@ export async function causesFirst(batch: readonly StreamMessage[], sources: Caus
 async function chainTo(
   message: StreamMessage,
   known: (cause: Cause) => boolean,
-  find: (cause: Cause) => Promise<StreamMessage | null>,
+  find: (cause: Cause, effect: StreamMessage) => Promise<StreamMessage | null>,
 ): Promise<StreamMessage[]> {
   const chain = [message];
   for (let cause = known(message) ? null : ledgerCause(message); cause !== null && !known(cause); ) {
-    const found = await find(cause);
+    const found = await find(cause, chain.at(-1) ?? message);
     // Gone from the bus uncommitted: only an operator's hand does that. The event itself must still be recorded.
     if (found === null) break;
     chain.push(found);

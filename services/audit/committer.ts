@@ -4,6 +4,7 @@ import { toMicros } from '../platform/clock.ts';
 import type { AuditRecord } from '../platform/codec.ts';
 import type { Bus, StreamMessage } from '../platform/nats/bus.ts';
 import { messagingAttributes, SpanKind, type Telemetry } from '../platform/telemetry.ts';
+import { fetchCause } from './authenticity.ts';
 import { causesFirst } from './causes.ts';
 import type { Pending } from './group-commit.ts';
 import { GroupCommit } from './group-commit.ts';
@@ -11,7 +12,7 @@ import type { Ledger } from './ledger.ts';
 import { hasJob } from './message-facts.ts';
 
 export interface CommitterParts {
-  readonly bus: Pick<Bus, 'messageAt'>;
+  readonly bus: Pick<Bus, 'messageAt' | 'identity'>;
   readonly ledger: Ledger;
   readonly telemetry: Telemetry;
   readonly clock: Clock;
@@ -38,7 +39,7 @@ export class Committer {
       batch.map((pending) => pending.item),
       {
         committed: (cause) => ledger.has(cause),
-        fetch: (cause) => bus.messageAt(cause.stream, cause.sequence),
+        fetch: (cause, effect) => fetchCause(bus, cause, effect),
       },
     );
     const records = ledger.append(messages, toMicros(clock.nowMs()));

@@ -1,5 +1,5 @@
 /** A real bus and a real audit service for the tests of this folder, in a folder of their own. */
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { systemClock } from '../platform/clock.ts';
 import type { AuditPage, AuditRecord } from '../platform/codec.ts';
 import { decodeAs, encode } from '../platform/codec.ts';
+import { publishSigned, signedHeaders } from '../platform/events.ts';
+import { everyService } from '../platform/fixture.ts';
 import { createLogger } from '../platform/log.ts';
 import type { Headers } from '../platform/nats/bus.ts';
 import { Bus } from '../platform/nats/bus.ts';
@@ -16,7 +18,7 @@ import { startNatsServer } from '../platform/nats-server.ts';
 import type { RunningService, ServiceContext } from '../platform/service.ts';
 import { Telemetry } from '../platform/telemetry.ts';
 import type { Cause, JobRef } from '../platform/topology.ts';
-import { eventId, headerNames, subjects } from '../platform/topology.ts';
+import { authors, eventId, headerNames, subjects } from '../platform/topology.ts';
 import { startAudit } from './main.ts';
 
 export interface Fixture {
@@ -39,11 +41,13 @@ let spanSink: (bytes: Uint8Array) => Promise<void> = async () => undefined;
 export async function fixture(): Promise<Fixture> {
   const stateDir = await mkdtemp(join(tmpdir(), 'sandbus-audit-'));
   const storeDir = join(stateDir, 'nats');
+  const identity = await everyService(stateDir);
   let server: NatsServer = await startNatsServer({ storeDir });
-  const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null });
+  const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null, identity });
   await bus.ensureTopology({ replicas: 1, sizeFactor: 0.1 });
   telemetry ??= Telemetry.start({ service: 'audit', sink: (bytes) => spanSink(bytes), otlpEndpoint: null });
-  spanSink = async (bytes) => void (await bus.publish(subjects.trace('audit'), bytes));
+  spanSink = async (bytes) =>
+    void (await publishSigned(bus, subjects.trace('audit'), `audit:spans:${randomUUID()}`, bytes));
   const log = createLogger('audit', 'fatal');
   const context = { bus, log, telemetry, clock: systemClock };
   const ledgerFile = join(stateDir, 'ledger.db');
@@ -153,12 +157,15 @@ export async function say(
   cause: Cause,
   more: Said = {},
 ) {
-  const id = more.id ?? eventId('router', kind, cause, job);
+  const id = more.id ?? eventId(authors.get(`job.${kind}`)?.[0] ?? 'router', kind, cause, job);
+  const subject = subjects.job(kind, job);
+  const { [headerNames.signature]: signature = '' } = signedHeaders(bus, { subject, id, data });
   const headers = {
+    [headerNames.signature]: signature,
     [headerNames.cause]: `${cause.stream}:${cause.sequence}`,
     ...(more.traceparent === undefined ? {} : { [headerNames.traceparent]: more.traceparent }),
   };
-  const { sequence } = await bus.publish(subjects.job(kind, job), data, { id, headers });
+  const { sequence } = await bus.publish(subject, data, { id, headers });
   return { stream: 'JOBS', sequence };
 }
 interface Said {

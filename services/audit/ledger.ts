@@ -8,6 +8,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AuditRecord } from '../platform/codec.ts';
+import { badSignature } from '../platform/events.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause } from '../platform/topology.ts';
 import { eventId, jobOfAnySubject, serviceNames } from '../platform/topology.ts';
@@ -18,7 +19,7 @@ import { sealed } from './leaf.ts';
 import type { MessageFacts } from './message-facts.ts';
 import { factsOf, hasJob } from './message-facts.ts';
 import type { JobRow } from './projection.ts';
-import { afterRecord } from './projection.ts';
+import { afterRecord, deadLetterReason } from './projection.ts';
 import type { Original } from './record-store.ts';
 import { RecordStore } from './record-store.ts';
 
@@ -139,8 +140,9 @@ export class Ledger {
   #release(message: StreamMessage, facts: MessageFacts, job: JobRow | null): void {
     if (facts.kind === 'dead-lettered') {
       this.deletions.add(message, null);
-      // Committed before this one, and kept whole in the dead letter: nobody needs the original any more.
-      if (facts.cause !== null && this.has(facts.cause)) this.deletions.add(facts.cause, null);
+      // Committed before this one or no event at all, and kept whole in the dead letter: nobody needs it any more.
+      const kept = facts.cause !== null && (this.has(facts.cause) || isOfForged(message, facts));
+      if (kept && facts.cause !== null) this.deletions.add(facts.cause, null);
       return;
     }
     const nobodysJob = job === null;
@@ -150,6 +152,11 @@ export class Ledger {
     if (nobodysJob || late || pointless)
       this.deletions.add(message, consumerOf(message.stream, message.subject));
   }
+}
+
+/** A dead letter of our own about what nobody may say. It is never committed as an event. */
+function isOfForged(message: StreamMessage, facts: MessageFacts): boolean {
+  return facts.signer === 'audit' && deadLetterReason(message.data) === badSignature;
 }
 
 /** An erased payload can be compared no more and counts as the same. */

@@ -100,14 +100,14 @@ async function locate(outbox: Outbox, { log }: ServiceContext): Promise<void> {
 function startLoops({ bus, log, clock }: ServiceContext, committer: Committer, spans: SpanStore): Loop[] {
   const deadLetter = deadLetterTo(bus, 'audit', () => clock.nowMs());
   const parts = { bus, log, deadLetter, maxDeliveries: Number.POSITIVE_INFINITY };
-  const events = eventHandler(committer);
+  const events = eventHandler(bus, committer);
   return [
     consume({ ...parts, consumer: consumers.auditSubmissions, handler: events, slots }),
     consume({ ...parts, consumer: consumers.auditJobs, handler: events, slots }),
     consume({
       ...parts,
       consumer: consumers.auditTraces,
-      handler: spanHandler(spans, clock),
+      handler: spanHandler(bus, spans, clock),
       slots: spanSlots,
     }),
   ];

@@ -1,4 +1,5 @@
 /** What the ledger takes from a message without trusting its body: subject, headers, place in the stream. Pure. */
+import { idOfMessage } from '../platform/event-keys.ts';
 import { causeOf } from '../platform/events.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause } from '../platform/topology.ts';
@@ -67,7 +68,7 @@ function kindOf(subject: string): string {
 
 /** A submitter may not choose the id: it could then suppress somebody else's event. */
 function givenId(message: StreamMessage): string | null {
-  return message.stream === 'SUBMISSIONS' ? null : message.headers['Nats-Msg-Id'] || null;
+  return message.stream === 'SUBMISSIONS' ? null : idOfMessage(message.headers) || null;
 }
 
 function idOfPlace(message: StreamMessage): string {

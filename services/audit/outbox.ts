@@ -7,9 +7,10 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { AuditRecord } from '../platform/codec.ts';
 import { encode } from '../platform/codec.ts';
 import { OperationalError, UsageError } from '../platform/errors.ts';
+import { signedHeaders } from '../platform/events.ts';
 import type { Logger } from '../platform/log.ts';
 import type { Bus } from '../platform/nats/bus.ts';
-import { headerNames, subjects } from '../platform/topology.ts';
+import { eventId, headerNames, subjects } from '../platform/topology.ts';
 import { inTransaction, reading } from './database.ts';
 import type { FeedPosition } from './feed-store.ts';
 import { FeedStore } from './feed-store.ts';
@@ -104,8 +105,12 @@ export class Outbox {
 
   async #publishOne(record: AuditRecord, expectedLastSequence: number): Promise<void> {
     const bytes = recordBytes(record, this.#bus.maxPayload - messageOverheadBytes);
-    await this.#bus.publish(subjects.audit(record, record.kind), bytes, {
+    const subject = subjects.audit(record, record.kind);
+    // Not a Nats-Msg-Id: after a crash the record must be published again at its place, not dropped as known.
+    const id = eventId('audit', 'record', { stream: 'LEDGER', sequence: record.sequence }, record);
+    await this.#bus.publish(subject, bytes, {
       headers: {
+        ...signedHeaders(this.#bus, { subject, id, data: bytes }),
         [headerNames.ledgerSequence]: String(record.sequence),
         ...(record.traceparent === null ? {} : { [headerNames.traceparent]: record.traceparent }),
       },

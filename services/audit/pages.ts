@@ -66,7 +66,7 @@ export function recordsPage(ledger: Ledger, tenant: string, query: RecordsQuery)
 
 /** Log chunks of a job after a sequence of the stream LOGS. Each costs a question to the bus. */
 export async function logsPage(
-  bus: Pick<Bus, 'nextMessage'>,
+  bus: Pick<Bus, 'nextMessage' | 'identity'>,
   job: JobRef,
   { after, limit }: { after: number; limit: number },
 ): Promise<AuditPage> {
@@ -74,7 +74,10 @@ export async function logsPage(
   const subject = subjects.logsOf(job);
   let message = await bus.nextMessage('LOGS', after + 1, subject);
   while (message !== null) {
-    if (!builder.add({ sequence: message.sequence, bytes: message.data })) return builder.page(after, true);
+    // Bytes that are not by the executor are not the job's output.
+    const real = bus.identity?.check(message).ok === true;
+    if (real && !builder.add({ sequence: message.sequence, bytes: message.data }))
+      return builder.page(after, true);
     message = await bus.nextMessage('LOGS', message.sequence + 1, subject);
   }
   return builder.page(after, false);

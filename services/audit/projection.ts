@@ -124,6 +124,10 @@ function facts<N extends EventName>(
   return tenant === record.tenant && jobId === record.jobId ? tell(event) : null;
 }
 
+/** Why a message is a dead letter; null where that cannot be read. */
+export const deadLetterReason = (payload: Uint8Array): string | null =>
+  decoded('JobDeadLettered', payload)?.reason ?? null;
+
 /** Null for whatever does not decode, for any reason: the ledger goes on. */
 function decoded<N extends EventName>(name: N, payload: Uint8Array | null): Events[N] | null {
   try {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { LogStream } from '../platform/codec.ts';
 import { decodeAs, encode } from '../platform/codec.ts';
+import { publishSigned } from '../platform/events.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { headerNames, subjects } from '../platform/topology.ts';
 import type { Fixture } from './fixture.ts';
@@ -35,7 +36,8 @@ const recorded = (tenant: string, count: number) =>
 
 function log(job: JobRef, sequence: number, text: string, stream: LogStream = 'stdout') {
   const chunk = { ...job, at: 1, attempt: 1, stream, sequence, offset: 0, bytes: Buffer.from(text) };
-  return f.bus.publish(subjects.log(job, stream), encode('LogChunk', chunk));
+  const id = `executor:log-${stream}-${sequence}:${job.jobId}`;
+  return publishSigned(f.bus, subjects.log(job, stream), id, encode('LogChunk', chunk));
 }
 
 describe('records', () => {

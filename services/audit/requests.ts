@@ -1,7 +1,7 @@
 /** audit-read.<tenant>: what a submitter may read. The tenant is the subject's, whatever the body says. */
 import { z } from 'zod';
 import type { AuditPage, AuditRecord } from '../platform/codec.ts';
-import { encode } from '../platform/codec.ts';
+import { allSchemas, encode } from '../platform/codec.ts';
 import type { Bus, Reply, Request } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
@@ -25,6 +25,8 @@ const bodyShape = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('logs'), jobId, after: z.int().min(0).default(0), limit, waitMs }),
   z.strictObject({ what: z.literal('jobs'), jobId: jobId.optional(), limit }),
   z.strictObject({ what: z.literal('spans'), jobId }),
+  /** How an event is decoded: the fingerprint is the 8 bytes after C3 01, in hex. */
+  z.strictObject({ what: z.literal('schema'), fingerprint: z.string().regex(/^[0-9a-f]{16}$/) }),
 ]);
 type Body = z.infer<typeof bodyShape>;
 
@@ -38,7 +40,7 @@ const longestPauseMs = 500;
 const noticeHeadStartMs = 20;
 
 export interface ReadParts {
-  readonly bus: Pick<Bus, 'nextMessage' | 'listen' | 'maxPayload'>;
+  readonly bus: Pick<Bus, 'nextMessage' | 'listen' | 'maxPayload' | 'identity'>;
   readonly ledger: Ledger;
   readonly spans: SpanStore;
   readonly waiters: Waiters;
@@ -67,6 +69,8 @@ export async function auditRead(parts: ReadParts, request: Request): Promise<Rep
       return jsonReply(jobsReply(parts.ledger, tenant, { jobId: body.jobId, limit: body.limit }));
     case 'spans':
       return jsonReply(spansReply(parts.ledger, parts.spans, { tenant, jobId: body.jobId }));
+    case 'schema':
+      return schemaReply(body.fingerprint);
   }
 }
 
@@ -140,6 +144,14 @@ async function poll(waiters: Waiters, { tenant, key, waitMs, read }: Poll): Prom
   } finally {
     leave();
   }
+}
+
+/** Tenants have no JetStream, so they do not read the bucket `schemas`. */
+function schemaReply(fingerprint: string): Reply {
+  const schema = allSchemas().find(({ key }) => key === fingerprint);
+  if (schema === undefined)
+    throw new RequestFault('NOT_FOUND', `no schema has the fingerprint ${fingerprint}`);
+  return { data: Buffer.from(schema.text), headers: {} };
 }
 
 const recordsKey = (tenant: string, jobId: string | undefined): string => `records.${tenant}.${jobId ?? '*'}`;

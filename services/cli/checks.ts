@@ -25,7 +25,7 @@ export async function* checkEverything(config: CliConfig): AsyncGenerator<Check,
   for (const runtime of runtimesOf(config)) yield await checkRuntime(runtime);
   yield checkNatsServer();
   yield* await checkBus(config);
-  yield await checkTrustStore(config.trustStore);
+  yield await checkTrustStore(config.trustStore, config.trustRoot);
   yield await checkPolicy(config.policy);
 }
 
@@ -116,10 +116,11 @@ async function checkBus(config: CliConfig): Promise<Check[]> {
   }
 }
 
-async function checkTrustStore(path: string): Promise<Check> {
-  const mend = 'make one with `sandbus trust init` and `sandbus trust add`, or set SANDBUS_TRUST_STORE';
+async function checkTrustStore(path: string, root: string): Promise<Check> {
+  const mend =
+    'make one with `sandbus trust init` and `sandbus trust add`, or set SANDBUS_TRUST_STORE and SANDBUS_TRUST_ROOT';
   try {
-    const { version, keys, expiresMs } = await loadTrustStore(path);
+    const { version, keys, expiresMs } = await loadTrustStore(path, root);
     if (keys.length === 0)
       return missing('trust store', `${path} trusts no key`, 'add one with `sandbus trust add`');
     if (expiresMs <= Date.now())

@@ -1,13 +1,17 @@
 /** What the command line takes from the environment. */
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { z } from 'zod';
+import { tenantCredentials } from '../platform/access-paths.ts';
 import { commonShape, installation, loadConfig } from '../platform/config.ts';
+import { isTenant } from '../platform/topology.ts';
+import { trustFilesOf, trustShape } from '../trust-store/config.ts';
 
 const shape = {
   ...commonShape,
   SANDBUS_TENANT: z.string().min(1).default('default'),
-  SANDBUS_TRUST_STORE: z.string().min(1).nullable().default(null),
-  SANDBUS_POLICY: z.string().min(1).nullable().default(null),
+  ...trustShape,
+  SANDBUS_ROOT_KEY: z.string().min(1).nullable().default(null),
+  SANDBUS_SIGNING_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LAUNCHER: z.string().min(1).default(installation.launcher),
   SANDBUS_PYTHON: z.string().min(1).default('/usr/bin/python3'),
   SANDBUS_RUBY: z.string().min(1).default('/usr/bin/ruby'),
@@ -17,13 +21,17 @@ const shape = {
 
 export function loadCliConfig() {
   const config = loadConfig(shape);
+  const files = trustFilesOf(config);
   return Object.freeze({
     natsUrl: config.SANDBUS_NATS_URL,
-    credentials: config.SANDBUS_NATS_CREDS,
+    credentials: config.SANDBUS_NATS_CREDS ?? ownCredentials(config.SANDBUS_STATE_DIR, config.SANDBUS_TENANT),
     tenant: config.SANDBUS_TENANT,
     stateDir: config.SANDBUS_STATE_DIR,
-    trustStore: config.SANDBUS_TRUST_STORE ?? join(config.SANDBUS_STATE_DIR, 'trust.json'),
-    policy: config.SANDBUS_POLICY ?? join(config.SANDBUS_STATE_DIR, 'policy.json'),
+    trustStore: files.trustStore,
+    trustRoot: files.root,
+    policy: files.policy,
+    rootKey: config.SANDBUS_ROOT_KEY,
+    signingKey: config.SANDBUS_SIGNING_KEY,
     launcher: config.SANDBUS_LAUNCHER,
     interpreters: {
       python: config.SANDBUS_PYTHON,
@@ -32,6 +40,12 @@ export function loadCliConfig() {
       node: config.SANDBUS_NODE,
     },
   });
+}
+
+/** Those that `sandbus up` on this machine has made for the tenant. */
+function ownCredentials(stateDir: string, tenant: string): string | null {
+  const file = tenantCredentials(stateDir, tenant);
+  return isTenant(tenant) && existsSync(file) ? file : null;
 }
 
 export type CliConfig = ReturnType<typeof loadCliConfig>;

@@ -28,7 +28,7 @@ async function doctor(options: { json?: true }): Promise<number> {
       continue;
     }
     const mark = check.ok ? 'ok      ' : check.required ? 'missing ' : 'absent  ';
-    print(printable(`${mark} ${check.name}: ${check.detail}`) + '\n');
+    print(`${printable(`${mark} ${check.name}: ${check.detail}`)}\n`);
     if (!check.ok && check.mend !== null) print(`         ${printable(check.mend)}\n`);
   }
   if (!options.json)

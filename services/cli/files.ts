@@ -1,33 +1,69 @@
 /** Reading and writing files of the person at the keyboard: each fault names the file and what to do. */
+import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { open, readFile, rename, rm } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { UsageError } from '../platform/errors.ts';
 
+/** Keys, envelopes, stores and policies have a few KiB; whatever is larger than this is another kind of file. */
+const mostBytes = 16 * 1024 * 1024;
+
+/** A small file as a whole. It may be a pipe, as in `--key <(decrypt key)`, but not one that never ends. */
 export async function readBytes(path: string, what: string): Promise<Uint8Array> {
-  try {
-    return await readFile(path);
-  } catch (cause) {
+  return await readWhole(path).catch((cause: unknown) => {
     throw new UsageError(`cannot read ${what} ${path}: ${reasonOf(cause)}`);
-  }
+  });
 }
 
 /** The file's bytes, or null when there is none. */
 export async function readIfThere(path: string, what: string): Promise<Uint8Array | null> {
-  try {
-    return await readFile(path);
-  } catch (cause) {
+  return await readWhole(path).catch((cause: unknown) => {
     if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new UsageError(`cannot read ${what} ${path}: ${reasonOf(cause)}`);
+  });
+}
+
+async function readWhole(path: string): Promise<Uint8Array> {
+  const handle = await open(path, 'r');
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of handle.createReadStream()) {
+    chunks.push(chunk as Buffer);
+    size += chunks.at(-1)?.length ?? 0;
+    if (size > mostBytes) throw new Error(`it has more than ${mostBytes} bytes, so it is something else`);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** The bytes of a regular file of any size, piece by piece. Devices and pipes, which may have no end, are refused. */
+export async function* streamBytes(path: string, what: string): AsyncGenerator<Buffer, void> {
+  try {
+    // Without O_NONBLOCK a fifo would be waited for, before anybody could see that it is one.
+    const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stats = await handle.stat();
+    if (!stats.isFile() && !stats.isDirectory()) {
+      await handle.close();
+      throw new Error('it is not a regular file');
+    }
+    for await (const chunk of handle.createReadStream({ highWaterMark: 256 * 1024 })) yield chunk as Buffer;
+  } catch (cause) {
     throw new UsageError(`cannot read ${what} ${path}: ${reasonOf(cause)}`);
   }
 }
 
 /** Writes a file that must not exist yet. */
 export async function writeNew(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
+  const failed = (cause: unknown) => new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
   const handle = await open(path, 'wx', mode).catch((cause: unknown) => {
-    throw new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
+    throw failed(cause);
   });
-  await writeAndClose(handle, bytes);
+  try {
+    await writeAndClose(handle, bytes);
+  } catch (cause) {
+    // Half a key, or a lock without its owner, would be in the way the next time.
+    await rm(path, { force: true });
+    throw failed(cause);
+  }
 }
 
 /** Writes beside the file and renames, so that nobody ever reads half of it. */
@@ -89,6 +125,11 @@ function reasonOf(cause: unknown): string {
       return 'permission denied';
     case 'EISDIR':
       return 'it is a folder';
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return 'there is no space left on its disk';
+    case 'EROFS':
+      return 'its file system is read-only';
     default:
       return message;
   }

@@ -7,7 +7,15 @@ import type { JobOptions } from './job-options.ts';
 import { describeUpload, toRequest } from './job-options.ts';
 import { endProgress, print, printJson, say, showProgress, writeBytes } from './output.ts';
 import { formatBytes, formatMs, formatTime } from './quantities.ts';
-import { cpuMsOf, deniedNames, describeGap, explain, outcomeOf, resultJson } from './results.ts';
+import {
+  cpuMsOf,
+  deniedNames,
+  describeDuplicate,
+  describeGap,
+  explain,
+  outcomeOf,
+  resultJson,
+} from './results.ts';
 import { withClient } from './session.ts';
 import { printable, renderTable } from './table.ts';
 import { renderSpanTree } from './trace-tree.ts';
@@ -29,8 +37,7 @@ export async function submit(
       showProgress(describeUpload(progress));
     const submitted = await client.submit({ ...request, stdin, onProgress });
     endProgress();
-    if (submitted.duplicate)
-      say(`sandbus: job ${submitted.jobId} was submitted before; this changed nothing`);
+    if (submitted.duplicate) say(describeDuplicate(submitted));
     if (options.json) printJson(submitted);
     else print(`${submitted.jobId}\n`);
     return exitCode('ok');
@@ -176,7 +183,7 @@ function usageOf(result: JobResult): string {
  * The job as the ledger knows it. One that was submitted a moment ago may not be recorded yet: it has a little time.
  */
 async function mustKnow(client: SandbusClient, jobId: string): Promise<JobSummary> {
-  for (let tries = 0; tries < 10; tries++) {
+  for (let tries = 0; tries < 5; tries++) {
     const job = await client.job(jobId);
     if (job !== null) return job;
     await new Promise((resolve) => setTimeout(resolve, 200));

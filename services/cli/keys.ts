@@ -1,6 +1,7 @@
 /** `sandbus keygen`, `sign`, `verify`. */
 import type { Command } from 'commander';
-import type { Network, PluginStatement, Runtime } from '../trust/index.ts';
+import { UsageError } from '../platform/errors.ts';
+import type { Network, PluginStatement, Runtime, SigningKey } from '../trust/index.ts';
 import { choice, define, exitsWith, once } from './command.ts';
 import { exitCode } from './exit-codes.ts';
 import {
@@ -41,7 +42,7 @@ async function keygen(options: { out: string; json?: true }): Promise<undefined>
 }
 
 interface SignCommandOptions {
-  readonly key: string;
+  readonly key?: string;
   readonly out?: string;
   readonly add?: true;
   readonly name?: string;
@@ -70,9 +71,11 @@ function registerSign(program: Command): void {
       'sandbus sign hello.py --key me.pem',
       'sandbus sign train.py --key me.pem --gpu --memory 8G --wall 2h --expires 2027-01-31',
       'sandbus sign hello.py --key second.pem --add',
+      'SANDBUS_SIGNING_KEY=me.pem sandbus sign hello.py',
+      'sandbus sign hello.py --key fd:3 3<me.pem',
     ],
   })
-    .requiredOption('--key <file>', 'private key, PKCS#8 PEM')
+    .option('--key <key>', 'private key, a file (PKCS#8 PEM) or fd:N (default: SANDBUS_SIGNING_KEY)')
     .option('--out <file>', 'where the envelope goes (default: PLUGIN.dsse.json)')
     .option('--add', "add this key's signature to the envelope that is there")
     .option('--name <name>', 'name of the plugin (default: the file name without extension)')
@@ -112,7 +115,8 @@ async function sign(plugin: string, options: SignCommandOptions): Promise<undefi
   const { envelopePath, signFile } = await import('./signing.ts');
   const { print, printJson } = await import('./output.ts');
   const out = options.out ?? envelopePath(plugin);
-  const { statement, keyId } = await signFile(plugin, options.key, out, {
+  const key = await signingKey(options.key);
+  const { statement } = await signFile(plugin, key, out, {
     ...options,
     memoryBytes: options.memory,
     cpuMillis: options.cpus,
@@ -120,8 +124,16 @@ async function sign(plugin: string, options: SignCommandOptions): Promise<undefi
     notBeforeMs: options.notBefore,
     expiresMs: options.expires,
   });
-  if (options.json) printJson({ envelope: out, keyId, statement });
-  else print(`${describe(statement)}signed by  key ${keyId}\nenvelope   ${out}\n`);
+  if (options.json) printJson({ envelope: out, keyId: key.keyId, statement });
+  else print(`${describe(statement)}signed by  key ${key.keyId}\nenvelope   ${out}\n`);
+}
+
+async function signingKey(given: string | undefined): Promise<SigningKey> {
+  const { loadPrivateKey } = await import('./private-keys.ts');
+  const { loadCliConfig } = await import('./config.ts');
+  const source = given ?? loadCliConfig().signingKey;
+  if (source === null) throw new UsageError('no key to sign with: give --key, or set SANDBUS_SIGNING_KEY');
+  return loadPrivateKey(source);
 }
 
 function describe(statement: PluginStatement): string {
@@ -141,6 +153,7 @@ function describe(statement: PluginStatement): string {
 interface VerifyCommandOptions {
   readonly envelope?: string;
   readonly trustStore?: string;
+  readonly trustRoot?: string;
   readonly policy?: string;
   readonly tenant?: string;
   readonly json?: true;
@@ -156,6 +169,10 @@ function registerVerify(program: Command): void {
   })
     .option('--envelope <file>', 'default: PLUGIN.dsse.json')
     .option('--trust-store <file>', 'default: SANDBUS_TRUST_STORE, or trust.json in the state folder')
+    .option(
+      '--trust-root <key>',
+      "public key of the store's root (default: SANDBUS_TRUST_ROOT, or root.pub there)",
+    )
     .option('--policy <file>', "hold it against the operator's policy too")
     .option('--tenant <tenant>', 'for this tenant (default: SANDBUS_TENANT)')
     .action(exitsWith(verify));
@@ -170,7 +187,10 @@ async function verify(plugin: string, options: VerifyCommandOptions): Promise<nu
     path: plugin,
     envelopePath: options.envelope ?? signing.envelopePath(plugin),
     tenant: options.tenant ?? config.tenant,
-    trustStore: await signing.loadTrustStore(options.trustStore ?? config.trustStore),
+    trustStore: await signing.loadTrustStore(
+      options.trustStore ?? config.trustStore,
+      options.trustRoot ?? config.trustRoot,
+    ),
     policy: options.policy === undefined ? null : await signing.loadPolicy(options.policy),
   });
   if (options.json) printJson(decision);

@@ -3,7 +3,7 @@ import { CommanderError } from 'commander';
 import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
 import { exitCode } from './exit-codes.ts';
 import { say } from './output.ts';
-import { buildProgram } from './program.ts';
+import { buildProgram, isTopic } from './program.ts';
 
 async function main(words: readonly string[]): Promise<void> {
   try {
@@ -45,6 +45,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error;
 });
 
-/** The variables are a topic of the help, and a command, so that they are there for machines too. */
+/** The topics of the help are commands, so that they are there for machines too. */
 const words = process.argv.slice(2);
-await main(words[0] === 'help' && words[1] === 'environment' ? words.slice(1) : words);
+await main(words[0] === 'help' && isTopic(words[1]) ? words.slice(1) : words);

@@ -64,7 +64,15 @@ describe('every command', () => {
       'ps',
       'show',
     ];
-    for (const name of [...expected, ...more, 'audit tail', 'audit list', 'audit show', 'environment'])
+    for (const name of [
+      ...expected,
+      ...more,
+      'audit tail',
+      'audit list',
+      'audit show',
+      'environment',
+      'exit-codes',
+    ])
       assert.ok(names.includes(name), name);
   });
 });

@@ -9,6 +9,10 @@ interface Group {
   readonly register: (program: Command) => Promise<void>;
 }
 
+/** What `help` explains beside the commands. */
+const topics = ['environment', 'exit-codes'];
+export const isTopic = (word: string | undefined): boolean => word !== undefined && topics.includes(word);
+
 /** In the order of the help. */
 const groups: readonly Group[] = [
   {
@@ -20,6 +24,21 @@ const groups: readonly Group[] = [
     commands: ['service'],
     heading: 'Running it:',
     register: async (program) => (await import('./service.ts')).registerService(program),
+  },
+  {
+    commands: ['tenant'],
+    heading: 'Running it:',
+    register: async (program) => (await import('./access.ts')).registerTenant(program),
+  },
+  {
+    commands: ['access'],
+    heading: 'Running it:',
+    register: async (program) => (await import('./access.ts')).registerAccess(program),
+  },
+  {
+    commands: ['service-keys'],
+    heading: 'Running it:',
+    register: async (program) => (await import('./service-keys.ts')).registerServiceKeys(program),
   },
   {
     commands: ['demo'],
@@ -62,9 +81,9 @@ const groups: readonly Group[] = [
     register: async (program) => (await import('./dead-letters.ts')).registerDeadLetters(program),
   },
   {
-    commands: ['environment'],
+    commands: topics,
     heading: 'Help:',
-    register: async (program) => (await import('./environment.ts')).registerEnvironment(program),
+    register: async (program) => (await import('./topics.ts')).registerTopics(program),
   },
 ];
 
@@ -76,7 +95,7 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
     )
     .version(version)
     .enablePositionalOptions()
-    .helpCommand('help [command]', 'help for a command; `help environment` lists the variables')
+    .helpCommand('help [command]', 'help for a command; `help environment` and `help exit-codes` list those')
     .exitOverride()
     .configureOutput({ outputError: (text) => say(text.trimEnd().replace(/^error:/, 'sandbus:')) })
     .addHelpText('after', '\nEach command has --help with an example, and --json for machines.');

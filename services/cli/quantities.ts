@@ -30,10 +30,14 @@ export function parseDuration(text: string): number {
   return positive(ms, `duration ${text}`, '500ms, 10s, 2m, 12h or 90d');
 }
 
+/** The kernel shares out a processor no finer than this. */
+const leastCpuMillis = 10;
+
 /** `0.5`, `2`: thousandths of a processor. */
 export function parseCpus(text: string): number {
   const millis = /^\d+(?:\.\d+)?$/.test(text.trim()) ? Math.round(Number(text) * 1000) : Number.NaN;
-  return positive(millis, `processors ${text}`, '1, 2 or 0.5');
+  const enough = millis >= leastCpuMillis ? millis : Number.NaN;
+  return positive(enough, `processors ${text}`, '1, 2 or 0.5, at least 0.01');
 }
 
 /** A whole number of at least 1. */

@@ -64,7 +64,7 @@ function explainFinished(finished: JobFinished): string | null {
 }
 
 function signalName(signal: number | null): string {
-  return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? 'unknown';
+  return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? 'real-time';
 }
 
 /** One object for `--json`, with the same fields for every kind of end. */
@@ -109,4 +109,9 @@ function textOrBase64(bytes: Uint8Array): { text: string } | { base64: string } 
 
 export function describeGap({ missingBytes, stream, offset }: GapItem): string {
   return `${missingBytes} bytes of ${stream} at offset ${offset} are lost: they are not kept any more`;
+}
+
+/** Whoever gives an id again gets that job, and its output, not a new one. */
+export function describeDuplicate({ jobId }: { readonly jobId: string }): string {
+  return `sandbus: job ${jobId} was submitted before; this changed nothing`;
 }

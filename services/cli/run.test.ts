@@ -1,58 +1,26 @@
 /** `sandbus run` against the whole system: it must be indistinguishable from the program itself. */
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { scriptPlugin } from '../../test/plugins/build.ts';
 import { eventually } from '../../test/with-nats.ts';
-import type { TestSystem } from '../../test/with-system.ts';
-import { startTestSystem } from '../../test/with-system.ts';
-import { installation } from '../platform/config.ts';
+import { uuidV7 } from '../client/ids.ts';
 import type { Child } from '../platform/process.ts';
-import { readAll, startChild } from '../platform/process.ts';
+import { readAll } from '../platform/process.ts';
+import { CliFixture } from './cli-process.ts';
+import { toRequest } from './job-options.ts';
+import { runJob } from './running.ts';
 
-let system: TestSystem;
-let folder: string;
+let cli: CliFixture;
 before(async () => {
-  system = await startTestSystem();
-  folder = await mkdtemp(join(tmpdir(), 'sandbus-run-'));
+  cli = await CliFixture.start();
 });
-after(async () => {
-  await system.stop();
-  await rm(folder, { recursive: true, force: true });
-});
-
-/** The command as its own process, from another directory than the installation. */
-function start(args: readonly string[]): Promise<Child> {
-  return startChild(join(installation.root, 'services/cli/sandbus'), args, {
-    env: { PATH: '/usr/local/bin:/usr/bin:/bin', SANDBUS_NATS_URL: system.url, SANDBUS_TENANT: 'acme' },
-    cwd: folder,
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-}
-
-async function sandbus(args: readonly string[], input: Uint8Array = Buffer.alloc(0)) {
-  const child = await start(args);
-  child.stdin?.end(input);
-  const [stdout, stderr, exit] = await Promise.all([
-    readAll(child.stdout),
-    readAll(child.stderr),
-    child.exited,
-  ]);
-  return { stdout, stderr: stderr.toString(), code: exit.code };
-}
-
-/** A plugin of these bytes in the folder, signed unless said otherwise. */
-async function plugin(name: string, source: string | Uint8Array, signed = true): Promise<string> {
-  const bytes = Buffer.from(source);
-  await writeFile(join(folder, name), bytes);
-  if (signed) await writeFile(join(folder, `${name}.dsse.json`), system.sign(name, bytes));
-  return name;
-}
+after(() => cli.stop());
 
 async function behaviour(name: string): Promise<string> {
-  return plugin(basename(name), await readFile(scriptPlugin(name).file));
+  return cli.plugin(basename(name), await readFile(scriptPlugin(name).file));
 }
 
 const allBytes = Buffer.from(Array.from({ length: 200_000 }, (_, index) => (index * 7) % 256));
@@ -161,7 +129,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-describe('sandbus run', () => {
+describe('sandbus run', { concurrency: 3 }, () => {
   before(async () => {
     for (const name of ['exit-code.sh', 'echo-stdin.sh', 'memory-hog.py', 'sleeper.sh', 'big-output.py'])
       await behaviour(name);
@@ -169,7 +137,7 @@ describe('sandbus run', () => {
 
   for (const { name, plugin: file, options = [], args = [], input, code, stdout, stderr } of cases)
     it(`${name}: ${code}`, async () => {
-      const result = await sandbus(['run', ...options, file, '--', ...args], input);
+      const result = await cli.sandbus(['run', ...options, file, '--', ...args], input);
       assert.equal(result.code, code, result.stderr);
       if (stdout !== undefined)
         assert.ok(result.stdout.equals(Buffer.from(stdout)), 'standard output differs');
@@ -178,10 +146,10 @@ describe('sandbus run', () => {
 
   it('arguments, environment, input files and both streams arrive', async () => {
     const source = '#!/bin/bash\nprintf "%s|" "$@" "$GREETING"; cat data/in.txt; echo bad >&2; exit 3\n';
-    await writeFile(join(folder, 'in.txt'), 'input\n');
-    const file = await plugin('everything.sh', source);
+    await writeFile(join(cli.folder, 'in.txt'), 'input\n');
+    const file = await cli.plugin('everything.sh', source);
     const options = ['--env', 'GREETING=hi = there', '--input', 'data/in.txt=in.txt'];
-    const result = await sandbus(['run', ...options, file, '--', 'a b', '--json', '']);
+    const result = await cli.sandbus(['run', ...options, file, '--', 'a b', '--json', '']);
     assert.deepEqual(
       { ...result, stdout: result.stdout.toString() },
       { code: 3, stdout: 'a b|--json||hi = there|input\n', stderr: 'bad\n' },
@@ -189,45 +157,63 @@ describe('sandbus run', () => {
   });
 
   it('a plugin larger than a message is uploaded', async () => {
-    const file = await plugin('large.sh', `#!/bin/bash\necho large; exit 0\n${'#'.repeat(1_500_000)}\n`);
-    const result = await sandbus(['run', file]);
+    const file = await cli.plugin('large.sh', `#!/bin/bash\necho large; exit 0\n${'#'.repeat(1_500_000)}\n`);
+    const result = await cli.sandbus(['run', file]);
     assert.deepEqual([result.code, result.stdout.toString(), result.stderr], [0, 'large\n', '']);
   });
 
   it('an unsigned plugin is rejected, and the sentence says what to do', async () => {
-    const result = await sandbus(['run', await plugin('unsigned.sh', '#!/bin/bash\necho ran\n', false)]);
+    const result = await cli.sandbus([
+      'run',
+      await cli.plugin('unsigned.sh', '#!/bin/bash\necho ran\n', false),
+    ]);
     assert.deepEqual([result.code, result.stdout.toString()], [126, '']);
     assert.match(result.stderr, /rejected by the verifier: UNSIGNED: .*sandbus sign/);
   });
 
   it('with --json the result is one object, and the exit code stays', async () => {
-    const result = await sandbus(['run', '--json', 'exit-code.sh', '--', '7']);
+    const result = await cli.sandbus(['run', '--json', 'exit-code.sh', '--', '7']);
     const [line = '', rest] = result.stdout.toString().split('\n');
     const { outcome, exitCode, denied, stdout } = JSON.parse(line) as Record<string, unknown>;
     assert.deepEqual([result.code, outcome, exitCode, denied, rest], [7, 'exited', 7, 0, '']);
     assert.equal((stdout as { text: string }).text, '');
   });
 
-  it('without a server it says so', async () => {
-    const child = await startChild(
-      join(installation.root, 'services/cli/sandbus'),
-      ['run', '-n', 'exit-code.sh'],
-      {
-        env: { PATH: '/usr/bin:/bin', SANDBUS_NATS_URL: 'nats://127.0.0.1:1' },
-        cwd: folder,
-        stdio: ['ignore', 'pipe', 'pipe'],
-      },
+  it('an id that is given again shows that job, runs nothing, and says so', async () => {
+    const file = await cli.plugin('once.sh', '#!/bin/bash\necho "$1"\n');
+    const options = ['run', '-n', '--job-id', uuidV7(), file, '--'];
+    const [first, second] = [await cli.sandbus([...options, 'a']), await cli.sandbus([...options, 'b'])];
+    assert.deepEqual(
+      [first, second].map(({ code, stdout }) => [code, stdout.toString()]),
+      [
+        [0, 'a\n'],
+        [0, 'a\n'],
+      ],
     );
-    const [stderr, { code }] = await Promise.all([readAll(child.stderr), child.exited]);
+    assert.deepEqual(
+      [first.stderr, /submitted before; this changed nothing/.test(second.stderr)],
+      ['', true],
+    );
+  });
+
+  it('without a server it says so', async () => {
+    const nowhere = { SANDBUS_NATS_URL: 'nats://127.0.0.1:1' };
+    const { code, stderr } = await cli.sandbus(['run', '-n', 'exit-code.sh'], undefined, nowhere);
     assert.equal(code, 125);
-    assert.match(stderr.toString(), /no NATS server at nats:\/\/127\.0\.0\.1:1.*`sandbus up`/);
+    assert.match(stderr, /no NATS server at nats:\/\/127\.0\.0\.1:1.*`sandbus up`/);
   });
 });
 
 describe('interrupted', () => {
+  const nothingRuns = () =>
+    eventually('no job runs any more', async () => {
+      const jobs = await cli.system.client.jobs();
+      return jobs.every(({ state }) => /^(finished|rejected|cancelled)$/.test(state));
+    });
+
   /** Runs the sleeper and returns when it sleeps. */
   async function startSleeper(): Promise<Child> {
-    const child = await start(['run', '--wall', '50s', '-n', 'sleeper.sh', '--', '40']);
+    const child = await cli.spawn(['run', '--wall', '50s', '-n', 'sleeper.sh', '--', '40']);
     await new Promise((resolve) => child.stdout?.once('data', resolve));
     return child;
   }
@@ -241,8 +227,29 @@ describe('interrupted', () => {
       assert.match(stderr.toString(), /cancelled while it ran/);
     });
 
+  it('while standard input is still being read, nothing is submitted', async () => {
+    const { client } = cli.system;
+    const known = (await client.jobs()).length;
+    const request = await toRequest(join(cli.folder, 'echo-stdin.sh'), [], {});
+    const running = runJob(client, { ...request, stdin: new PassThrough() }, false);
+    process.emit('SIGHUP', 'SIGHUP');
+    assert.equal(await running, 130);
+    assert.equal((await client.jobs()).length, known);
+  });
+
+  it('a job that the bus took while the command was being interrupted is cancelled', async () => {
+    const { client, system } = cli.system;
+    const request = await toRequest(join(cli.folder, 'sleeper.sh'), ['40'], { wall: 50_000 });
+    process.kill(system.pidOf('nats-server'), 'SIGSTOP');
+    const running = runJob(client, request, false);
+    process.emit('SIGHUP', 'SIGHUP');
+    process.kill(system.pidOf('nats-server'), 'SIGCONT');
+    assert.equal(await running, 130);
+    await nothingRuns();
+  });
+
   it('a reader that has gone cancels the job', async () => {
-    const child = await start([
+    const child = await cli.spawn([
       'run',
       '--wall',
       '50s',
@@ -256,9 +263,6 @@ describe('interrupted', () => {
     child.stdout?.once('data', () => child.stdout?.destroy());
     const [{ code }] = await Promise.all([child.exited, readAll(child.stderr)]);
     assert.equal(code, 141);
-    await eventually('no job runs any more', async () => {
-      const jobs = await system.client.jobs();
-      return jobs.every(({ state }) => state === 'finished' || state === 'rejected');
-    });
+    await nothingRuns();
   });
 });

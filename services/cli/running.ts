@@ -1,18 +1,17 @@
 /** One job from submission to exit code, with the standard streams of this process as those of the plugin. */
-import type { JobResult, LogItem, SandbusClient, SubmitRequest } from '../client/index.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { JobResult, LogItem, SandbusClient, SubmitRequest, Submitted } from '../client/index.ts';
 import { exitCode, exitCodeOf } from './exit-codes.ts';
 import { describeUpload } from './job-options.ts';
 import { endProgress, printJson, say, showProgress, writeBytes } from './output.ts';
-import { describeGap, explain, resultJson } from './results.ts';
+import { describeDuplicate, describeGap, explain, resultJson } from './results.ts';
 
 export async function runJob(client: SandbusClient, request: SubmitRequest, json: boolean): Promise<number> {
   const interruption = watchInterruption();
   try {
-    const submitting = submit(client, request);
-    submitting.catch(() => undefined);
-    const first = await Promise.race([submitting, interruption.first]);
-    if (typeof first === 'string') return exitCode('cancelled');
-    const { jobId } = first;
+    const submitted = await submitUnlessInterrupted(client, request, interruption.first);
+    if (submitted === null) return exitCode(interruption.outputGone() ? 'brokenPipe' : 'cancelled');
+    const { jobId } = submitted;
     void interruption.first.then((reason) => cancel(client, jobId, reason));
     const end = await Promise.race([attend(client, jobId, json), interruption.second]);
     if (end === 'left') return leave(jobId);
@@ -24,12 +23,34 @@ export async function runJob(client: SandbusClient, request: SubmitRequest, json
   }
 }
 
+/** How long an interrupted submission may take to say whether the bus has the job. */
+const lastWordMs = 2_000;
+
+/**
+ * Null when it was interrupted before the bus had the job. The bus may have it although its answer has not come yet: a
+ * job that nobody waits for must not run, so the answer is waited for a little, and then the job is cancelled as any.
+ */
+async function submitUnlessInterrupted(
+  client: SandbusClient,
+  request: SubmitRequest,
+  interrupted: Promise<string>,
+): Promise<Submitted | null> {
+  const submitting = submit(client, request);
+  const outcome = submitting.catch(() => null);
+  const first = await Promise.race([submitting, interrupted]);
+  if (typeof first !== 'string') return first;
+  // Without its end, standard input is no input: what is still being read is not submitted.
+  process.stdin.destroy();
+  return Promise.race([outcome, delay(lastWordMs, null)]);
+}
+
 async function submit(client: SandbusClient, request: SubmitRequest) {
   const submitted = await client.submit({
     ...request,
     onProgress: (progress) => showProgress(describeUpload(progress)),
   });
   endProgress();
+  if (submitted.duplicate) say(describeDuplicate(submitted));
   return submitted;
 }
 

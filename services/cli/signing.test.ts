@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { UsageError } from '../platform/errors.ts';
+import type { SigningKey } from '../trust/index.ts';
 import { withExpiry, withRevokedDigest, withRevokedKey } from '../trust/index.ts';
+import { loadPrivateKey } from './private-keys.ts';
 import {
   architectureOf,
   loadTrustStore,
@@ -14,14 +16,21 @@ import {
   signFile,
   verifyFile,
 } from './signing.ts';
-import { addKey, changeStore, initStore, readStoreContent } from './trust-file.ts';
+import { addKey, changeStore, initStore, openStore } from './trust-file.ts';
 
 let folder: string;
+let ada: SigningKey;
+let bob: SigningKey;
+let root: SigningKey;
 const at = (name: string) => join(folder, name);
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'sandbus-signing-'));
   await makeKeyPair(at('ada.pem'));
   await makeKeyPair(at('bob.pem'));
+  ada = await loadPrivateKey(at('ada.pem'));
+  bob = await loadPrivateKey(at('bob.pem'));
+  await makeKeyPair(at('root.pem'), at('root.pub'));
+  root = await loadPrivateKey(at('root.pem'));
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
@@ -34,7 +43,7 @@ async function storeWith(name: string, owner: string, plugins: readonly string[]
   const path = at(name);
   await rm(path, { force: true });
   const nowMs = Date.now();
-  await initStore(path, nowMs + dayMs, 1);
+  await initStore(path, { expiresMs: nowMs + dayMs, threshold: 1, rootKey: null });
   const rest = {
     tenants: ['*'],
     gpu: false,
@@ -42,12 +51,12 @@ async function storeWith(name: string, owner: string, plugins: readonly string[]
     notBeforeMs: nowMs - dayMs,
     expiresMs: nowMs + dayMs,
   };
-  await addKey(path, { publicKeyFile: at(`${owner}.pem.pub`), owner, plugins, ...rest });
+  await addKey(path, root, { publicKeyFile: at(`${owner}.pem.pub`), owner, plugins, ...rest });
   return path;
 }
 
 async function verify(file: string, store: string) {
-  const trustStore = await loadTrustStore(store);
+  const trustStore = await loadTrustStore(store, at('root.pub'));
   return verifyFile({
     path: at(file),
     envelopePath: at(`${file}.dsse.json`),
@@ -76,7 +85,7 @@ describe('sign', () => {
   it('says what a job may ask for at most, and takes the rest from the file', async () => {
     await writeFile(at('hello.py'), 'print(1)\n');
     const options = { memoryBytes: 1024, version: '2.1.0' };
-    const { statement } = await signFile(at('hello.py'), at('ada.pem'), at('hello.py.dsse.json'), options);
+    const { statement } = await signFile(at('hello.py'), ada, at('hello.py.dsse.json'), options);
     const { name, version, runtime, architecture, limits, requiresGpu, network } = statement;
     assert.deepEqual(
       { name, version, runtime, architecture, limits, requiresGpu, network },
@@ -99,9 +108,9 @@ describe('sign', () => {
 
   it('adds a second signature to the very statement that the first is over', async () => {
     await writeFile(at('both.sh'), 'exit\n');
-    await signFile(at('both.sh'), at('ada.pem'), at('both.sh.dsse.json'), {});
+    await signFile(at('both.sh'), ada, at('both.sh.dsse.json'), {});
     const first = JSON.parse(await readFile(at('both.sh.dsse.json'), 'utf8'));
-    await signFile(at('both.sh'), at('bob.pem'), at('both.sh.dsse.json'), { add: true });
+    await signFile(at('both.sh'), bob, at('both.sh.dsse.json'), { add: true });
     const both = JSON.parse(await readFile(at('both.sh.dsse.json'), 'utf8'));
     assert.equal(both.payload, first.payload);
     assert.equal(both.signatures.length, 2);
@@ -110,7 +119,7 @@ describe('sign', () => {
   it('adds none to a statement about another file', async () => {
     await writeFile(at('both.sh'), 'exit 1\n');
     await assert.rejects(
-      signFile(at('both.sh'), at('bob.pem'), at('both.sh.dsse.json'), { add: true }),
+      signFile(at('both.sh'), bob, at('both.sh.dsse.json'), { add: true }),
       usage(/SHA-256/),
     );
   });
@@ -130,7 +139,7 @@ describe('sign', () => {
   for (const [name, content, options, message] of refused)
     it(`refuses ${name} with ${JSON.stringify(options)}`, async () => {
       await writeFile(at(name), content);
-      await assert.rejects(signFile(at(name), at('ada.pem'), at('out.dsse.json'), options), usage(message));
+      await assert.rejects(signFile(at(name), ada, at('out.dsse.json'), options), usage(message));
       assert.ok(!(await readdir(folder)).includes('out.dsse.json'));
     });
 
@@ -152,7 +161,7 @@ describe('sign', () => {
 describe('verify', () => {
   before(async () => {
     await writeFile(at('job.sh'), 'exit\n');
-    await signFile(at('job.sh'), at('ada.pem'), at('job.sh.dsse.json'), { notBeforeMs: Date.now() - 1000 });
+    await signFile(at('job.sh'), ada, at('job.sh.dsse.json'), { notBeforeMs: Date.now() - 1000 });
   });
 
   it('says yes to a trusted key', async () => {
@@ -177,11 +186,11 @@ describe('verify', () => {
     const store = await storeWith('trust.json', 'ada');
     const yes = await verify('job.sh', store);
     assert.ok(yes.ok);
-    await changeStore(store, (content) => withRevokedDigest(content, yes.statement.sha256));
+    await changeStore(store, root, (content) => withRevokedDigest(content, yes.statement.sha256));
     const file = await verify('job.sh', store);
     assert.ok(!file.ok && file.reason === 'REVOKED');
     const again = await storeWith('trust.json', 'ada');
-    await changeStore(again, (content) => withRevokedKey(content, yes.keyIds[0] ?? ''));
+    await changeStore(again, root, (content) => withRevokedKey(content, yes.keyIds[0] ?? ''));
     const key = await verify('job.sh', again);
     assert.ok(!key.ok && key.reason === 'REVOKED');
   });
@@ -190,24 +199,24 @@ describe('verify', () => {
 describe('the trust store file', () => {
   it('gets a new version with each change', async () => {
     const store = await storeWith('versions.json', 'ada');
-    assert.equal((await readStoreContent(store)).version, 2);
-    await changeStore(store, (content) => withExpiry(content, Date.now() + 2 * dayMs));
-    assert.equal((await readStoreContent(store)).version, 3);
+    assert.equal((await openStore(store, root)).content.version, 2);
+    await changeStore(store, root, (content) => withExpiry(content, Date.now() + 2 * dayMs));
+    assert.equal((await openStore(store, root)).content.version, 3);
   });
 
   it('is not changed by two at a time, nor to something that cannot be read', async () => {
     const store = await storeWith('locked.json', 'ada');
     await writeFile(`${store}.lock`, '4711\n');
     await assert.rejects(
-      changeStore(store, (content) => content),
+      changeStore(store, root, (content) => content),
       usage(/being changed by process 4711.*remove/),
     );
     await rm(`${store}.lock`);
     await assert.rejects(
-      changeStore(store, (content) => withRevokedKey(content, 'not an id')),
+      changeStore(store, root, (content) => withRevokedKey(content, 'not an id')),
       usage(/SHA-256/),
     );
-    assert.deepEqual((await readStoreContent(store)).revokedKeys, []);
+    assert.deepEqual((await openStore(store, root)).content.revokedKeys, []);
     assert.ok(!(await readdir(folder)).some((name) => name.startsWith('locked.json.')));
   });
 
@@ -222,11 +231,11 @@ describe('the trust store file', () => {
       expiresMs: Date.now() + dayMs,
     };
     await assert.rejects(
-      addKey(store, { publicKeyFile: at('bob.pem'), owner: 'bob', ...rest }),
+      addKey(store, root, { publicKeyFile: at('bob.pem'), owner: 'bob', ...rest }),
       usage(/PRIVATE key/),
     );
     await assert.rejects(
-      addKey(store, { publicKeyFile: at('ada.pem.pub'), owner: 'ada', ...rest }),
+      addKey(store, root, { publicKeyFile: at('ada.pem.pub'), owner: 'ada', ...rest }),
       usage(/listed twice/),
     );
   });

@@ -22,11 +22,10 @@ import {
   encodePolicy,
   extensionOf,
   generateKey,
+  openTrustStore,
   parseEnvelope,
   parsePolicy,
   parseStatement,
-  parseTrustStore,
-  privateKeyFromPem,
   privateKeyToPem,
   publicKeyToPem,
   runtimeOfFileName,
@@ -34,7 +33,8 @@ import {
   signEnvelope,
   statementFor,
 } from '../trust/index.ts';
-import { readBytes, writeAtomically, writeNew } from './files.ts';
+import { readPinnedRoot } from '../trust-store/root-key.ts';
+import { readBytes, streamBytes, writeAtomically, writeNew } from './files.ts';
 
 /** Where the envelope of a plugin lies unless somebody says otherwise. */
 export const envelopePath = (plugin: string): string => `${plugin}.dsse.json`;
@@ -47,8 +47,10 @@ export function expectValue<T>(checked: Checked<T>, where: string): T {
 }
 
 /** Makes a key pair in two new files; neither is overwritten. */
-export async function makeKeyPair(privatePath: string): Promise<{ keyId: string; publicPath: string }> {
-  const publicPath = publicKeyPath(privatePath);
+export async function makeKeyPair(
+  privatePath: string,
+  publicPath = publicKeyPath(privatePath),
+): Promise<{ keyId: string; publicPath: string }> {
   const exists = await stat(publicPath).then(
     () => true,
     () => false,
@@ -63,11 +65,6 @@ export async function makeKeyPair(privatePath: string): Promise<{ keyId: string;
     throw error;
   }
   return { keyId: key.keyId, publicPath };
-}
-
-export async function loadSigningKey(path: string): Promise<SigningKey> {
-  const text = Buffer.from(await readBytes(path, 'private key')).toString('utf8');
-  return expectValue(privateKeyFromPem(text), path);
 }
 
 /** What the person who signs decides; the rest is taken from the file. */
@@ -102,14 +99,39 @@ export function signPlugin(
   options: SignOptions,
   nowMs: number,
 ): { readonly statement: PluginStatement; readonly envelope: Uint8Array } {
-  const statement = describePlugin(plugin.fileName, plugin.bytes, options, nowMs);
-  const payload = expectValue(statementFor(statement), `cannot sign ${plugin.fileName}`);
+  const sha256 = createHash('sha256').update(plugin.bytes).digest('hex');
+  const file = { fileName: plugin.fileName, sha256, head: plugin.bytes.subarray(0, headBytes) };
+  return signDescribed(describePlugin(file, options, nowMs), key);
+}
+
+function signDescribed(statement: PluginStatement, key: SigningKey) {
+  const payload = expectValue(statementFor(statement), `cannot sign ${statement.fileName}`);
   return { statement, envelope: signEnvelope(STATEMENT_PAYLOAD_TYPE, payload, [key]) };
 }
 
+/** What a statement needs to know of a file. */
+interface DigestedFile {
+  readonly fileName: string;
+  readonly sha256: string;
+  /** Its first bytes, which tell an ELF file's machine. */
+  readonly head: Uint8Array;
+}
+
+const headBytes = 64;
+
+/** Reads a file from beginning to end, keeping no more than a piece of it at a time. */
+async function digestFile(path: string): Promise<DigestedFile> {
+  const hash = createHash('sha256');
+  let head = Buffer.alloc(0);
+  for await (const chunk of streamBytes(path, 'plugin')) {
+    hash.update(chunk);
+    if (head.length < headBytes) head = Buffer.concat([head, chunk]).subarray(0, headBytes);
+  }
+  return { fileName: basename(path), sha256: hash.digest('hex'), head };
+}
+
 function describePlugin(
-  fileName: string,
-  bytes: Uint8Array,
+  { fileName, sha256, head }: DigestedFile,
   options: SignOptions,
   nowMs: number,
 ): PluginStatement {
@@ -117,11 +139,11 @@ function describePlugin(
   const extension = extensionOf(fileName);
   return {
     fileName,
-    sha256: createHash('sha256').update(bytes).digest('hex'),
+    sha256,
     name: options.name ?? (extension === '' ? fileName : fileName.slice(0, -extension.length)),
     version: options.version ?? signedDefaults.version,
     runtime,
-    architecture: runtime === 'native' ? architectureOf(fileName, bytes) : null,
+    architecture: runtime === 'native' ? architectureOf(fileName, head) : null,
     requiresGpu: options.gpu ?? false,
     network: options.network ?? 'none',
     limits: {
@@ -153,24 +175,22 @@ export function architectureOf(fileName: string, bytes: Uint8Array): Architectur
 /** Signs a plugin file and writes the envelope; with `add`, adds a signature to the envelope that is there. */
 export async function signFile(
   path: string,
-  keyPath: string,
+  key: SigningKey,
   outPath: string,
   options: SignOptions & { readonly add?: boolean | undefined },
-): Promise<{ statement: PluginStatement; keyId: string }> {
-  const key = await loadSigningKey(keyPath);
-  const bytes = await readBytes(path, 'plugin');
+): Promise<{ statement: PluginStatement }> {
+  const file = await digestFile(path);
   const signed = options.add
-    ? await addSignature(path, bytes, key, outPath)
-    : signPlugin({ fileName: basename(path), bytes }, key, options, Date.now());
+    ? await addSignature(path, file.sha256, key, outPath)
+    : signDescribed(describePlugin(file, options, Date.now()), key);
   await writeAtomically(outPath, signed.envelope, 0o644);
-  return { statement: signed.statement, keyId: key.keyId };
+  return { statement: signed.statement };
 }
 
 /** The statement stays byte for byte what the others signed; it must be about this very file. */
-async function addSignature(path: string, bytes: Uint8Array, key: SigningKey, outPath: string) {
+async function addSignature(path: string, sha256: string, key: SigningKey, outPath: string) {
   const envelope = expectValue(parseEnvelope(await readBytes(outPath, 'envelope')), outPath);
   const statement = expectValue(parseStatement(envelope.payload), outPath);
-  const sha256 = createHash('sha256').update(bytes).digest('hex');
   if (statement.sha256 !== sha256)
     throw new UsageError(
       `${outPath} is about a file with SHA-256 ${statement.sha256}; ${path} has ${sha256}`,
@@ -178,8 +198,12 @@ async function addSignature(path: string, bytes: Uint8Array, key: SigningKey, ou
   return { statement, envelope: cosignEnvelope(envelope, key) };
 }
 
-export async function loadTrustStore(path: string): Promise<TrustStore> {
-  return expectValue(parseTrustStore(await readBytes(path, 'trust store')), path);
+/** The root that the configuration pins, a file or the key itself. */
+export const pinnedRoot = readPinnedRoot;
+
+export async function loadTrustStore(path: string, root: string): Promise<TrustStore> {
+  const pinned = expectValue(readPinnedRoot(root), path);
+  return expectValue(openTrustStore(await readBytes(path, 'trust store'), pinned), path).store;
 }
 
 export async function loadPolicy(path: string): Promise<Policy> {
@@ -199,13 +223,13 @@ export interface VerifyRequest {
 export async function verifyFile(
   request: VerifyRequest,
 ): Promise<Trusted | (Rejection & { readonly advice: string })> {
-  const bytes = await readBytes(request.path, 'plugin');
+  const { sha256 } = await digestFile(request.path);
   const envelope = await readBytes(request.envelopePath, 'envelope');
   const decision = decideTrust(
     {
       tenant: request.tenant,
       pluginName: basename(request.path),
-      pluginSha256: createHash('sha256').update(bytes).digest('hex'),
+      pluginSha256: sha256,
       envelope,
       requested: { limits: {}, requiresGpu: false, network: 'none' },
     },

@@ -3,12 +3,17 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { ensureAccess } from '../platform/access.ts';
+import { tenantCredentials, userCredentials } from '../platform/access-paths.ts';
 import { installation, serviceEnvironment } from '../platform/config.ts';
 import { UsageError } from '../platform/errors.ts';
+import { renderAccounts } from '../platform/nats-accounts.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
+import { ensureServiceKeys } from '../platform/service-keys.ts';
 import type { ServiceName } from '../platform/topology.ts';
 import { serviceNames } from '../platform/topology.ts';
+import { watchAccess } from './access-watch.ts';
 import type { Started } from './kept-process.ts';
 import { describeExit, KeptProcess } from './kept-process.ts';
 import { keptNatsNodes } from './nats-nodes.ts';
@@ -24,6 +29,8 @@ export interface SystemOptions {
   readonly logs: 'inherit' | 'files';
   /** More environment for the services. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Tenants that are let in from the start, besides those that were before; `default` unless set. */
+  readonly tenants?: readonly string[];
   readonly replicas?: number;
   readonly sizeFactor?: number;
   /** nats-server program; found on this machine unless given. */
@@ -40,6 +47,8 @@ export type Part = ServiceName | 'nats-server' | `nats-server-${number}` | `exec
 
 export interface System {
   readonly url: string;
+  /** File with the credentials of a tenant. */
+  credentialsOf(tenant: string): string;
   /** Process id of a part as it runs now; 0 while it does not. A second executor is `executor-2`. */
   pidOf(part: Part): number;
   /** Resolves when a part does not stay up although it was started again and again. */
@@ -61,14 +70,19 @@ export async function startAll(options: SystemOptions): Promise<System> {
   const services: KeptProcess[] = [];
   const nats = await keptNatsNodes(options);
   let topology: TopologyKeeper | null = null;
+  let stopWatching = () => {};
   const stop = async () => {
+    stopWatching();
     await Promise.all(services.map((service) => service.stop()));
     await topology?.stop();
     await nats.stop();
     await lock.release();
   };
   try {
-    await nats.start();
+    await ensureServiceKeys(options.stateDir);
+    const access = await ensureAccess(options.stateDir, options.tenants ?? ['default']);
+    await nats.start(renderAccounts(access));
+    stopWatching = watchAccess(options.stateDir, access, nats, options.onEvent ?? (() => undefined));
     topology = await keepTopology(nats.url(), options);
     options.onEvent?.(`nats-server listens on ${nats.url()}`);
     for (const { name, label } of serviceInstances(options))
@@ -81,6 +95,7 @@ export async function startAll(options: SystemOptions): Promise<System> {
   const all = [...nats.processes, ...services];
   return {
     url: nats.url(),
+    credentialsOf: (tenant) => tenantCredentials(options.stateDir, tenant),
     pidOf: (part) => all.find(({ name }) => name === part)?.pid ?? 0,
     failed: Promise.race(all.map(({ givenUp }) => givenUp)),
     stop,
@@ -117,6 +132,7 @@ async function startService(
       ...options.environment,
       SANDBUS_NATS_URL: url,
       SANDBUS_STATE_DIR: options.stateDir,
+      SANDBUS_NATS_CREDS: userCredentials(options.stateDir, name),
       // Four services cannot share one address.
       SANDBUS_HEALTH_ADDRESS: undefined,
     }),

@@ -1,7 +1,9 @@
 /** Makes the topology, and makes again what somebody has deleted: here, `sandbus up` is the deployment. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { userCredentials } from '../platform/access-paths.ts';
 import { OperationalError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
+import { inboxPrefix } from '../platform/nats-permissions.ts';
 import { wholeTopology } from '../platform/topology.ts';
 
 export interface TopologyKeeper {
@@ -14,9 +16,12 @@ const formMs = 20_000;
 
 export async function keepTopology(
   url: string,
-  options: { replicas?: number; sizeFactor?: number; onEvent?: (text: string) => void },
+  options: { stateDir: string; replicas?: number; sizeFactor?: number; onEvent?: (text: string) => void },
 ): Promise<TopologyKeeper> {
-  const bus = await Bus.connect({ url, name: 'deployment', credentials: null });
+  const bus = await Bus.connect({
+    ...{ url, name: 'deployment', inboxPrefix: inboxPrefix('deployment') },
+    credentials: userCredentials(options.stateDir, 'deployment'),
+  });
   const make = () =>
     bus.ensureTopology({ replicas: options.replicas ?? 1, sizeFactor: options.sizeFactor ?? 1 });
   await insist(make);

@@ -1,4 +1,4 @@
-/** `sandbus trust init | add | list | revoke | renew`. */
+/** `sandbus trust init | add | list | revoke | renew | rotate`. */
 import type { Command } from 'commander';
 import { UsageError } from '../platform/errors.ts';
 import type { TrustStoreContent } from '../trust/index.ts';
@@ -10,19 +10,29 @@ interface StoreOption {
   readonly json?: true;
 }
 
+/** Of every command that changes the store. */
+interface ChangeOption extends StoreOption {
+  readonly rootKey?: string;
+}
+
 const storeHelp = 'default: SANDBUS_TRUST_STORE, or trust.json in the state folder';
+const rootKeyHelp =
+  'private key of the root, a file or fd:N (default: SANDBUS_ROOT_KEY, or root.pem beside the store)';
 const year = '365d';
 
 export function registerTrust(program: Command): void {
   const trust = program
     .command('trust')
     .summary('whose signatures count, for what, until when')
-    .description('Changes the trust store file. Services notice a new version by themselves.');
+    .description(
+      'Changes the trust store file, and signs each version with the root key. Services notice a new one by themselves.',
+    );
   registerInit(trust);
   registerAdd(trust);
   registerList(trust);
   registerRevoke(trust);
   registerRenew(trust);
+  registerRotate(trust);
 }
 
 const when = (option: string) => once(option, (text) => parseInstant(text, Date.now()));
@@ -30,10 +40,17 @@ const when = (option: string) => once(option, (text) => parseInstant(text, Date.
 function registerInit(trust: Command): void {
   define(trust, {
     usage: 'init',
-    summary: 'make a trust store that trusts nobody yet',
+    summary: 'make a trust store that trusts nobody yet, and its root key',
+    description:
+      'Makes the root key pair root.pem and root.pub beside the store, unless they are there or --root-key names one, ' +
+      'and a first store that it signs. Services pin root.pub; root.pem is needed for changes only.',
     examples: ['sandbus trust init', 'sandbus trust init --threshold 2 --expires 180d'],
   })
     .option('--store <file>', storeHelp)
+    .option(
+      '--root-key <key>',
+      'an existing root key, a file or fd:N (default: SANDBUS_ROOT_KEY, or a new one)',
+    )
     .option(
       '--expires <when>',
       `nothing runs after this time until renewed (default: ${year})`,
@@ -47,18 +64,23 @@ function registerInit(trust: Command): void {
     .action(exitsWith(init));
 }
 
-async function init(options: StoreOption & { expires?: number; threshold?: number }): Promise<undefined> {
+async function init(options: ChangeOption & { expires?: number; threshold?: number }): Promise<undefined> {
   const { initStore } = await import('./trust-file.ts');
-  const path = await storePath(options);
-  const content = await initStore(
-    path,
-    options.expires ?? parseInstant(year, Date.now()),
-    options.threshold ?? 1,
-  );
-  await tell(options, path, content, 'made; it trusts nobody yet: `sandbus trust add` adds a key');
+  const { store: path, rootKey } = await sourcesOf(options);
+  const made = await initStore(path, {
+    expiresMs: options.expires ?? parseInstant(year, Date.now()),
+    threshold: options.threshold ?? 1,
+    rootKey,
+  });
+  const { content, rootKeyId, newRootKey, rootPublic } = made;
+  const secret =
+    newRootKey === null ? '' : `\nroot key:   ${newRootKey} (signs every change; keep it to yourself)`;
+  const lines = `${secret}\npublic key: ${rootPublic} (services pin it)`;
+  const what = `made, signed by root ${rootKeyId}; it trusts nobody yet: \`sandbus trust add\` adds a key${lines}`;
+  await tell(options, path, content, what, { rootKeyId, newRootKey, rootPublic });
 }
 
-interface AddOptions extends StoreOption {
+interface AddOptions extends ChangeOption {
   readonly owner: string;
   readonly plugins?: readonly string[];
   readonly tenants?: readonly string[];
@@ -80,6 +102,7 @@ function registerAdd(trust: Command): void {
   })
     .requiredOption('--owner <name>', 'who holds the key')
     .option('--store <file>', storeHelp)
+    .option('--root-key <key>', rootKeyHelp)
     .option(
       '--plugins <pattern>',
       'plugin files that it may sign, * and ? allowed; repeatable (default: *)',
@@ -99,8 +122,8 @@ function registerAdd(trust: Command): void {
 
 async function add(publicKeyFile: string, options: AddOptions): Promise<undefined> {
   const { addKey } = await import('./trust-file.ts');
-  const path = await storePath(options);
-  const { keyId, content } = await addKey(path, {
+  const { path, root } = await openForChange(options);
+  const { keyId, content } = await addKey(path, root, {
     publicKeyFile,
     owner: options.owner,
     plugins: options.plugins ?? ['*'],
@@ -120,13 +143,14 @@ function registerList(trust: Command): void {
 }
 
 async function list(options: StoreOption): Promise<undefined> {
-  const { keyIdOfStored, readStoreContent } = await import('./trust-file.ts');
+  const { keyIdOfStored, openStore } = await import('./trust-file.ts');
+  const { expectValue, pinnedRoot } = await import('./signing.ts');
   const { print, printJson } = await import('./output.ts');
   const { renderTable } = await import('./table.ts');
-  const path = await storePath(options);
-  const content = await readStoreContent(path);
+  const { store: path, root } = await sourcesOf(options);
+  const { content, rootLine } = await openStore(path, expectValue(pinnedRoot(root), path));
   const keys = content.keys.map((key) => ({ keyId: keyIdOfStored(key), ...key }));
-  if (options.json) return printJson({ file: path, ...content, keys }) as undefined;
+  if (options.json) return printJson({ file: path, ...content, keys, roots: rootLine }) as undefined;
   const rows = keys.map((key) => [
     key.keyId ?? 'unreadable',
     key.owner,
@@ -138,7 +162,7 @@ async function list(options: StoreOption): Promise<undefined> {
   ]);
   const titles = ['KEY', 'OWNER', 'PLUGINS', 'TENANTS', 'MAY SIGN', 'EXPIRES', ''];
   print(
-    `${path}: version ${content.version}, expires ${formatTime(Date.parse(content.expires))} UTC, threshold ${content.threshold}\n`,
+    `${path}: version ${content.version}, expires ${formatTime(Date.parse(content.expires))} UTC, threshold ${content.threshold}\nsigned by root ${rootLine.at(-1)}${rootLine.length > 1 ? `, after ${rootLine.slice(0, -1).join(', ')}` : ''}\n`,
   );
   print(
     rows.length === 0
@@ -155,32 +179,36 @@ function registerRevoke(trust: Command): void {
   define(trust, {
     usage: 'revoke [keyid]',
     summary: 'revoke a key, or one plugin file whoever signed it',
-    description:
-      'Revocation counts when a job starts, not only when it is submitted: queued jobs are rejected too.',
+    description: 'Counts at once: jobs that wait are rejected, and running ones are ended.',
     examples: ['sandbus trust revoke 1f3c…', 'sandbus trust revoke --digest 9b74…'],
   })
     .option('--digest <sha256>', 'SHA-256 of a plugin file')
     .option('--store <file>', storeHelp)
+    .option('--root-key <key>', rootKeyHelp)
     .action(exitsWith(revoke));
 }
 
 async function revoke(
   keyId: string | undefined,
-  options: StoreOption & { digest?: string },
+  options: ChangeOption & { digest?: string },
 ): Promise<undefined> {
   const { withRevokedDigest, withRevokedKey } = await import('../trust/index.ts');
   const { changeStore, keyIdOfStored } = await import('./trust-file.ts');
   const { digest } = options;
   if ((keyId === undefined) === (digest === undefined))
     throw new UsageError('say what to revoke: a key id, or --digest with the SHA-256 of a plugin file');
-  const path = await storePath(options);
+  const { path, root } = await openForChange(options);
   let what = `file ${digest}`;
-  const content = await changeStore(path, (store) => {
+  const content = await changeStore(path, root, (store) => {
     if (digest !== undefined) return withRevokedDigest(store, digest);
     const known = store.keys.map(keyIdOfStored).filter((id) => id?.startsWith(keyId ?? ''));
     if (known.length > 1)
       throw new UsageError(`${known.length} keys begin with ${keyId}: give more of the key id`);
     const revoked = known[0] ?? keyId ?? '';
+    if (!/^[0-9a-f]{64}$/.test(revoked))
+      throw new UsageError(
+        `no listed key begins with ${keyId}; give the whole key id of one that is not listed`,
+      );
     what = `key ${revoked}`;
     return withRevokedKey(store, revoked);
   });
@@ -194,23 +222,56 @@ function registerRenew(trust: Command): void {
     examples: ['sandbus trust renew --expires 365d'],
   })
     .option('--store <file>', storeHelp)
+    .option('--root-key <key>', rootKeyHelp)
     .option('--expires <when>', `the new end date (default: ${year})`, when('--expires'))
     .action(exitsWith(renew));
 }
 
-async function renew(options: StoreOption & { expires?: number }): Promise<undefined> {
+async function renew(options: ChangeOption & { expires?: number }): Promise<undefined> {
   const { withExpiry } = await import('../trust/index.ts');
   const { changeStore } = await import('./trust-file.ts');
-  const path = await storePath(options);
+  const { path, root } = await openForChange(options);
   const expiresMs = options.expires ?? parseInstant(year, Date.now());
-  const content = await changeStore(path, (store) => withExpiry(store, expiresMs));
+  const content = await changeStore(path, root, (store) => withExpiry(store, expiresMs));
   await tell(options, path, content, `now expires ${formatTime(expiresMs)} UTC`);
 }
 
-async function storePath(options: StoreOption): Promise<string> {
-  if (options.store !== undefined) return options.store;
+function registerRotate(trust: Command): void {
+  define(trust, {
+    usage: 'rotate',
+    summary: 'hand the trust store to a new root key',
+    description:
+      'The old root and the new one both sign the rotation. Services that pin the old root follow it by themselves; ' +
+      'what the old root signs from now on is refused.',
+    examples: ['sandbus keygen --out root-2.pem', 'sandbus trust rotate --new-root-key root-2.pem'],
+  })
+    .requiredOption('--new-root-key <key>', 'private key of the new root, a file or fd:N')
+    .option('--root-key <key>', rootKeyHelp)
+    .option('--store <file>', storeHelp)
+    .action(exitsWith(rotate));
+}
+
+async function rotate(options: ChangeOption & { newRootKey: string }): Promise<undefined> {
+  const { changeRoot } = await import('./trust-file.ts');
+  const { loadPrivateKey } = await import('./private-keys.ts');
+  const { path, root } = await openForChange(options);
+  const next = await loadPrivateKey(options.newRootKey);
+  const content = await changeRoot(path, root, next);
+  const what = `now of root ${next.keyId}; sign further changes with --root-key ${options.newRootKey}`;
+  await tell(options, path, content, what, { rootKeyId: next.keyId, replacedRootKeyId: root.keyId });
+}
+
+/** Where the store, its root's private key (null: the usual place) and the pinned root are. */
+async function sourcesOf(options: ChangeOption) {
   const { loadCliConfig } = await import('./config.ts');
-  return loadCliConfig().trustStore;
+  const { trustStore, trustRoot, rootKey } = loadCliConfig();
+  return { store: options.store ?? trustStore, root: trustRoot, rootKey: options.rootKey ?? rootKey };
+}
+
+async function openForChange(options: ChangeOption) {
+  const { loadRootKey } = await import('./trust-file.ts');
+  const { store, rootKey } = await sourcesOf(options);
+  return { path: store, root: await loadRootKey(store, rootKey) };
 }
 
 async function tell(

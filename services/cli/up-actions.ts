@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { commonShape, loadConfig, positiveNumber, wholeNumber } from '../platform/config.ts';
 import { UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
+import { inboxPrefix } from '../platform/nats-permissions.ts';
 import { encodePolicy } from '../trust/index.ts';
 import { defaultPolicy } from './default-policy.ts';
 import { startAll } from './system.ts';
@@ -57,7 +58,12 @@ async function ensurePolicy(stateDir: string, say: (text: string) => void): Prom
 export async function makeTopology(): Promise<void> {
   const config = loadConfig(topologyShape);
   const { SANDBUS_NATS_URL: url, SANDBUS_NATS_CREDS: credentials } = config;
-  const bus = await Bus.connect({ url, name: 'deployment', credentials });
+  const bus = await Bus.connect({
+    url,
+    name: 'deployment',
+    credentials,
+    inboxPrefix: inboxPrefix('deployment'),
+  });
   try {
     await bus.ensureTopology({ replicas: config.SANDBUS_REPLICAS, sizeFactor: config.SANDBUS_SIZE_FACTOR });
   } finally {

@@ -3,6 +3,7 @@
  * stream, and are read piece by piece, so that a large one never lies in memory as a whole.
  */
 import { createHash, randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -38,7 +39,8 @@ function memorySource(bytes: Uint8Array): ContentSource {
 }
 
 async function openFile(path: string): Promise<ContentSource> {
-  const handle = await open(path, 'r').catch((cause: unknown) => {
+  // Without O_NONBLOCK a fifo would be waited for, before anybody could see that it is one.
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause: unknown) => {
     throw new UsageError(`cannot read ${path}: ${reasonOf(cause)}`);
   });
   try {

@@ -98,12 +98,32 @@ describe('an upload', () => {
     assert.deepEqual(receiver.offsets, [-1, 0, -1, 0, -1, chunkBytes, 2 * chunkBytes]);
   });
 
-  it('is given up at once when it is refused', async () => {
-    receiver = new Receiver(() => error('PLUGIN_TOO_LARGE'));
+  for (const code of ['PLUGIN_TOO_LARGE', 'BUS_FULL'])
+    it(`is given up at once when it is refused with ${code}`, async () => {
+      receiver = new Receiver(() => error(code));
+      await assert.rejects(upload(), (fault) => fault instanceof OperationalError && fault.code === code);
+      assert.equal(receiver.offsets.length, 1);
+    });
+
+  it('is given up after a while when questions are answered and chunks are not taken', async () => {
+    receiver = new Receiver((requests, take) => (requests % 2 === 0 ? error('OBJECT_FAILED') : take()));
+    receiver.taken.push(bytes.subarray(0, chunkBytes));
     await assert.rejects(
       upload(),
-      (fault) => fault instanceof OperationalError && fault.code === 'PLUGIN_TOO_LARGE',
+      (fault) => fault instanceof OperationalError && fault.code === 'OBJECT_FAILED',
     );
-    assert.equal(receiver.offsets.length, 1);
+  });
+
+  it('tells a store that is full from one that fails', async () => {
+    const small = await startTestNats({ sizeFactor: 0.002 });
+    try {
+      const store = await small.bus.objects('plugins');
+      await assert.rejects(
+        store.put('too-much', [randomBytes(4 * 1024 * 1024)]),
+        (fault) => fault instanceof OperationalError && fault.code === 'BUS_FULL',
+      );
+    } finally {
+      await small.stop();
+    }
   });
 });

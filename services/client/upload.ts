@@ -31,16 +31,18 @@ export async function uploadContent(
 ): Promise<void> {
   const most = Math.min(chunkBytes, bus.maxPayload - 8192);
   let faults = 0;
+  let reached = -1;
   let state: UploadState | null = null;
   while (state?.complete !== true) {
     try {
-      const before: number = state?.offset ?? -1;
       state =
         state === null ? await ask(bus, tenant, source) : await sendChunk(bus, tenant, source, state, most);
       onProgress({ sha256: source.sha256, sentBytes: state.offset, totalBytes: source.size });
-      faults = state.offset > before ? 0 : faults + 1;
+      // Only what is further than ever before counts: an answer to the question how far it came is no progress.
+      faults = state.offset > reached ? 0 : faults + 1;
+      reached = Math.max(reached, state.offset);
     } catch (error) {
-      if (!(error instanceof OperationalError) || !isTransient(error)) throw error;
+      if (!(error instanceof OperationalError) || !isTransient(error)) throw explained(error);
       faults += 1;
       if (faults > mostFaults) throw error;
       // After a fault nobody knows what arrived: ask.
@@ -72,9 +74,15 @@ async function send(bus: Bus, tenant: string, source: ContentSource, offset: num
 }
 
 /** Sending the same again would be refused the same; all else may pass. */
-const finalCodes = new Set(['MALFORMED', 'PLUGIN_TOO_LARGE', 'DIGEST_MISMATCH', 'TOO_LARGE']);
+const finalCodes = new Set(['MALFORMED', 'PLUGIN_TOO_LARGE', 'DIGEST_MISMATCH', 'TOO_LARGE', 'BUS_FULL']);
 
 const isTransient = (error: OperationalError): boolean => !finalCodes.has(error.code);
+
+function explained(error: unknown): unknown {
+  if (!(error instanceof OperationalError) || error.code !== 'BUS_FULL') return error;
+  const mend = 'it has no room for this file until older ones have been removed; try again later';
+  return new OperationalError('BUS_FULL', `the bus is full: ${mend}`, { cause: error });
+}
 
 function stuck(source: ContentSource, state: UploadState | null): OperationalError {
   const at = `${state?.offset ?? 0} of ${source.size} bytes`;

@@ -7,7 +7,7 @@ import { toMicros } from '../platform/clock.ts';
 import { encode } from '../platform/codec.ts';
 import { OperationalError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
-import { outgoing, publishEvent } from '../platform/events.ts';
+import { outgoing, publishEvent, publishSigned } from '../platform/events.ts';
 import type { JobEntry } from '../platform/job-state.ts';
 import { endJob } from '../platform/job-state.ts';
 import type { Span } from '../platform/telemetry.ts';
@@ -91,8 +91,9 @@ async function prepare(
   const unavailable = await placeContent(parts, job, folder);
   if (unavailable !== null) return { ok: false, reason: 'PLUGIN_UNAVAILABLE', detail: unavailable };
   // After the fetch, which may take its time: this is the last word before the start.
+  const { store: trustStore, problem: trustStoreProblem } = await parts.trust.current();
   const nowMs = parts.context.clock.nowMs();
-  const facts = { now: nowMs, trustStore: parts.trustStore.current(), policy: parts.policy.current() };
+  const facts = { now: nowMs, trustStore, trustStoreProblem, policy: parts.policy.current() };
   const trust = decideTrust(trustRequestOf(job), facts, parts.memory);
   const refusal = refuseStart(lease.entry, { nowMs, trust });
   if (refusal !== null) return refusal;
@@ -181,15 +182,22 @@ async function run(
     attempt: lease.entry.attempt,
     clock,
     log,
-    publish: async (chunk) =>
-      void (await bus.publish(subjects.log(job, chunk.stream), encode('LogChunk', chunk), {})),
+    publish: async (chunk) => {
+      const id = eventId(
+        service,
+        `log-${chunk.attempt}-${chunk.stream}-${chunk.sequence}`,
+        attempt.cause,
+        job,
+      );
+      await publishSigned(bus, subjects.log(job, chunk.stream), id, encode('LogChunk', chunk));
+    },
   });
   const startMs = clock.nowMs();
   const end = stop.aborted
     ? neverRan()
     : await parts.launcher.run(
         launcherJob(parts, attempt, prepared, folder),
-        { stdinPath: prepared.stdinPath, onOutput: (stream, bytes) => logs.write(stream, bytes) },
+        { onOutput: (stream, bytes) => logs.write(stream, bytes) },
         stop,
       );
   recordRun(telemetry, span, startMs, end);
@@ -210,7 +218,7 @@ async function run(
 function launcherJob(
   parts: ExecutorParts,
   { job, span }: Attempt,
-  { trust, inputs }: Prepared,
+  { trust, inputs, stdinPath }: Prepared,
   folder: AttemptFolder,
 ): LauncherJob {
   const { interpreters, gpu } = parts.inventory;
@@ -220,6 +228,7 @@ function launcherJob(
     interpreter: job.runtime === 'native' ? null : (interpreters.get(job.runtime) ?? null),
     args: job.spec.args,
     env: jobEnvironment(job, trust.limits, traceparentOf(span)),
+    stdinPath,
     inputs,
     collectFolder: folder.out,
     gpu: job.deviceClass === 'gpu' ? gpu : null,

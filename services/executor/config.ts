@@ -1,15 +1,15 @@
 /** What an executor can be told. */
 import { availableParallelism, totalmem } from 'node:os';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { commonShape, installation, loadConfig, wholeNumber } from '../platform/config.ts';
+import type { TrustFiles } from '../trust-store/config.ts';
+import { trustFilesOf, trustShape } from '../trust-store/config.ts';
 
 const path = z.string().min(1);
 
 const shape = {
   ...commonShape,
-  SANDBUS_TRUST_STORE: path.nullable().default(null),
-  SANDBUS_POLICY: path.nullable().default(null),
+  ...trustShape,
   SANDBUS_LAUNCHER: path.default(installation.launcher),
   SANDBUS_SLOTS: wholeNumber(1).nullable().default(null),
   SANDBUS_MEMORY_BUDGET: wholeNumber(1).nullable().default(null),
@@ -31,8 +31,7 @@ export interface ExecutorConfig {
   readonly id: string;
   readonly hostname: string;
   readonly stateDir: string;
-  readonly trustStorePath: string;
-  readonly policyPath: string;
+  readonly files: TrustFiles;
   readonly launcher: string;
   readonly slots: number;
   readonly memoryBudgetBytes: number;
@@ -50,8 +49,7 @@ export function loadExecutorConfig(): ExecutorConfig {
     id: given.SANDBUS_EXECUTOR_ID ?? defaultId(),
     hostname: installation.hostname,
     stateDir,
-    trustStorePath: given.SANDBUS_TRUST_STORE ?? join(stateDir, 'trust.json'),
-    policyPath: given.SANDBUS_POLICY ?? join(stateDir, 'policy.json'),
+    files: trustFilesOf(given),
     launcher: given.SANDBUS_LAUNCHER,
     slots: given.SANDBUS_SLOTS ?? availableParallelism(),
     memoryBudgetBytes: given.SANDBUS_MEMORY_BUDGET ?? Math.floor((machineMemoryBytes() * 3) / 4),

@@ -3,7 +3,9 @@ import { describe, test } from 'node:test';
 import type { JobRouted } from '../../schemas/generated/events.ts';
 import type { JobEntry } from '../platform/job-state.ts';
 import { openEntry } from '../platform/job-state.ts';
-import type { TrustDecision } from '../trust/index.ts';
+import { store } from '../trust/fixture.ts';
+import type { Rejection, TrustDecision } from '../trust/index.ts';
+import { reject } from '../trust/index.ts';
 import type { Capabilities, ClaimFacts } from './decide.ts';
 import { decideClaim, isStillHeld, refuseStart, startedEntry, unfitFor } from './decide.ts';
 
@@ -111,7 +113,9 @@ describe('the last look before the start', () => {
 });
 
 describe('can this executor run it?', () => {
-  const here: Capabilities = { memoryBudgetBytes: 1000, allowHostNetwork: false, trustStoreVersion: 5 };
+  const trust = { store: store({ version: 5 }), problem: null };
+  const here: Capabilities = { memoryBudgetBytes: 1000, allowHostNetwork: false, trust };
+  const without = (problem: Rejection) => ({ ...here, trust: { store: null, problem } });
   const routed = (memoryBytes: number, network: 'none' | 'host', trustStoreVersion: number) =>
     ({ trustStoreVersion, spec: { network, limits: { memoryBytes } } }) as unknown as JobRouted;
   const cases: [what: string, job: JobRouted, here: Capabilities, expected: string | null][] = [
@@ -121,8 +125,14 @@ describe('can this executor run it?', () => {
     [
       'no store here: the decision about trust refuses',
       routed(1, 'none', 6),
-      { ...here, trustStoreVersion: null },
+      without(reject('NO_TRUST_STORE', 'no file')),
       null,
+    ],
+    [
+      'a store here that is older than the highest one',
+      routed(1, 'none', 5),
+      without(reject('TRUST_STORE_OUTDATED', 'version 6 was seen')),
+      'TRUST_STORE_OUTDATED, in the end null',
     ],
     ['too much memory', routed(1001, 'none', 5), here, 'MEMORY_BUDGET, in the end LIMIT_EXCEEDED'],
     ['the network of the host', routed(1, 'host', 5), here, 'HOST_NETWORK, in the end LIMIT_EXCEEDED'],

@@ -7,6 +7,7 @@
 import type { JobRouted } from '../../schemas/generated/events.ts';
 import type { JobEntry } from '../platform/job-state.ts';
 import type { Rejection, RejectReason, TrustDecision, TrustRequest } from '../trust/index.ts';
+import type { TrustState } from '../trust-store/keeper.ts';
 
 export interface ClaimFacts {
   readonly self: string;
@@ -89,8 +90,7 @@ export function trustRequestOf(job: JobRouted): TrustRequest {
 export interface Capabilities {
   readonly memoryBudgetBytes: number;
   readonly allowHostNetwork: boolean;
-  /** Null where no store could be loaded. */
-  readonly trustStoreVersion: number | null;
+  readonly trust: TrustState;
 }
 
 /** What keeps this executor, and perhaps not another, from running a job. */
@@ -102,8 +102,9 @@ export interface Unfit {
 }
 
 export function unfitFor(job: JobRouted, here: Capabilities): Unfit | null {
-  if (here.trustStoreVersion !== null && here.trustStoreVersion < job.trustStoreVersion) {
-    const message = `trust store version ${here.trustStoreVersion} is older than version ${job.trustStoreVersion}, which admitted the job: bring the newest file to this machine`;
+  const behind = whyBehind(job, here.trust);
+  if (behind !== null) {
+    const message = `${behind}: bring the newest trust store file to this machine`;
     return { reason: null, code: 'TRUST_STORE_OUTDATED', message };
   }
   const { memoryBytes } = job.spec.limits;
@@ -117,6 +118,14 @@ export function unfitFor(job: JobRouted, here: Capabilities): Unfit | null {
     return { reason: 'LIMIT_EXCEEDED', code: 'HOST_NETWORK', message };
   }
   return null;
+}
+
+/** A store that is older than one in use elsewhere waits for the newer file; any other fault of the store is a refusal. */
+function whyBehind(job: JobRouted, { store, problem }: TrustState): string | null {
+  if (store === null) return problem?.reason === 'TRUST_STORE_OUTDATED' ? problem.detail : null;
+  return store.version < job.trustStoreVersion
+    ? `trust store version ${store.version} is older than version ${job.trustStoreVersion}, which admitted the job`
+    : null;
 }
 
 /** Why a running job is to be ended before its time. */

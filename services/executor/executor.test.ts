@@ -255,6 +255,7 @@ describe('a job that is ended', () => {
       subject: subjects.job('cancelled', job),
       id: 'x',
       cause: { stream: 'JOBS', sequence: 1 },
+      signature: '',
     };
     const terminal = { ...other, data: Buffer.from('other').toString('base64'), traceparent: null };
     await f.states.change(job, (entry) => ({ ...entry, state: 'ended', terminal }));

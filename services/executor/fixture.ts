@@ -1,12 +1,13 @@
 /** For tests: a bus, and executors as processes of their own, given work as the router would give it. */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Events, JobFinished, JobRouted, LogChunk, Runtime } from '../../schemas/generated/events.ts';
 import { decodeAs } from '../platform/codec.ts';
 import { installation, serviceEnvironment } from '../platform/config.ts';
 import { outgoing, publishEvent } from '../platform/events.ts';
+import { everyService } from '../platform/fixture.ts';
 import type { JobEntry } from '../platform/job-state.ts';
 import { JobStates, openEntry, withRoute } from '../platform/job-state.ts';
 import { Bus } from '../platform/nats/bus.ts';
@@ -31,6 +32,7 @@ import {
   runtimeOfFileName,
   STATEMENT_PAYLOAD_TYPE,
   signEnvelope,
+  signTrustStore,
   statementFor,
   withKey,
 } from '../trust/index.ts';
@@ -39,6 +41,7 @@ const dayMs = 86_400_000;
 const mebibyte = 1024 * 1024;
 export const tenant = 'acme';
 export const key = generateKey();
+const root = generateKey();
 
 export interface WorkRequest {
   readonly name: string;
@@ -78,8 +81,9 @@ export class ExecutorFixture {
 
   static async open(): Promise<ExecutorFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'sandbus-executor-'));
+    const identity = await everyService(folder);
     const server = await startNatsServer({ storeDir: join(folder, 'nats') });
-    const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null });
+    const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null, identity });
     await bus.ensureTopology({ replicas: 1, sizeFactor: 0.1 });
     const [states, plugins, artifacts] = await Promise.all([
       JobStates.bind(bus),
@@ -87,6 +91,7 @@ export class ExecutorFixture {
       bus.objects('artifacts'),
     ]);
     const fixture = new ExecutorFixture(folder, server, { bus, states, plugins, artifacts });
+    await writeFile(join(folder, 'root.pub'), publicKeyToPem(root.publicKey));
     await fixture.publishTrust(fixture.store);
     await writeFile(join(folder, 'policy.json'), expectValue(encodePolicy(policy)));
     return fixture;
@@ -94,7 +99,9 @@ export class ExecutorFixture {
 
   async publishTrust(content: TrustStoreContent): Promise<void> {
     this.store = content;
-    await writeFile(join(this.folder, 'trust.json'), expectValue(encodeTrustStore(content)));
+    const file = signTrustStore(expectValue(encodeTrustStore(content)), root);
+    await writeFile(join(this.folder, 'trust.json.new'), file);
+    await rename(join(this.folder, 'trust.json.new'), join(this.folder, 'trust.json'));
   }
 
   /** Starts an executor and resolves when it says that it is ready. */
@@ -154,7 +161,7 @@ export class ExecutorFixture {
     const subject = subjects.work({ runtime, deviceClass }, job);
     const about = {
       subject,
-      id: `test:${job.jobId}`,
+      id: `router:test:${job.jobId}`,
       cause: { stream: 'JOBS', sequence: 0 },
       traceparent: null,
     };

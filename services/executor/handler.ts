@@ -1,7 +1,7 @@
 /** Takes one piece of work: looks at the job's state, claims it where it may, and has the attempt run. */
 import type { JobRouted } from '../../schemas/generated/events.ts';
 import { OperationalError, PoisonError } from '../platform/errors.ts';
-import { asCause, outgoing, readJobEvent } from '../platform/events.ts';
+import { asCause, outgoing, readServiceEvent } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
 import { endJob, LeaseObserver, republish } from '../platform/job-state.ts';
 import type { Delivery } from '../platform/nats/bus.ts';
@@ -9,7 +9,7 @@ import type { Span } from '../platform/telemetry.ts';
 import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platform/telemetry.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
-import type { TrustedRun } from '../trust/index.ts';
+import type { TrustedRun, TrustStore } from '../trust/index.ts';
 import { findRevocation } from '../trust/index.ts';
 import { runAttempt } from './attempt.ts';
 import type { StopReason, Unfit } from './decide.ts';
@@ -48,7 +48,7 @@ export class WorkHandler {
 
   /** Resolves when the message is done with: its job has ended. */
   handle(delivery: Delivery): Promise<void> {
-    const job = readJobEvent('JobRouted', delivery);
+    const job = readServiceEvent(this.#parts.context.bus, 'JobRouted', delivery);
     const key = kvKey(job);
     const known = this.#underway.get(key);
     // Delivered again while it runs here, since its message was not kept alive for a while: one run settles both.
@@ -75,12 +75,8 @@ export class WorkHandler {
   }
 
   /** Ends running jobs whose plugin or signers are trusted no more. */
-  endRevoked(): void {
-    const store = this.#parts.trustStore.current();
-    for (const { stop, trusted } of this.#underway.values()) {
-      const revoked = trusted === null || store === null ? null : findRevocation(trusted, store);
-      if (revoked !== null) stop.abort({ kind: 'revoked', message: revoked.detail } satisfies StopReason);
-    }
+  endRevoked(store: TrustStore): void {
+    for (const underway of this.#underway.values()) endIfRevoked(underway, store);
   }
 
   async #take(job: Job, delivery: Delivery, underway: Underway): Promise<void> {
@@ -110,7 +106,7 @@ export class WorkHandler {
     const unfit = unfitFor(job, {
       memoryBudgetBytes: this.#budget.totalBytes,
       allowHostNetwork: config.allowHostNetwork,
-      trustStoreVersion: this.#parts.trustStore.current()?.version ?? null,
+      trust: await this.#parts.trust.current(),
     });
     if (unfit !== null) return this.#decline(job, delivery, snapshot, unfit);
     await this.#inSpan(job, delivery, (span) =>
@@ -166,6 +162,8 @@ export class WorkHandler {
     underway.lease = lease;
     const onTrusted = (run: TrustedRun) => {
       underway.trusted = run;
+      // The store may have changed since it was asked.
+      endIfRevoked(underway, this.#parts.trust.latest.store);
     };
     try {
       await runAttempt(this.#parts, {
@@ -218,6 +216,11 @@ export class WorkHandler {
         throw steadily(delivery, 1000, code, message);
     });
   }
+}
+
+function endIfRevoked({ stop, trusted }: Underway, store: TrustStore | null): void {
+  const revoked = trusted === null || store === null ? null : findRevocation(trusted, store);
+  if (revoked !== null) stop.abort({ kind: 'revoked', message: revoked.detail } satisfies StopReason);
 }
 
 /** A retry after the same time at each delivery: the consume loop doubles the delay that it is given. */

@@ -1,4 +1,4 @@
-/** The command line of `launcher run` for one job. Pure. */
+/** The words of one job: the options of `launcher run`, which are those of a START frame. Pure. */
 import type { JobRouted, Limits, Network } from '../../schemas/generated/events.ts';
 import type { Rejection } from '../trust/index.ts';
 import type { GpuAccess } from './gpu-devices.ts';
@@ -12,6 +12,8 @@ export interface LauncherJob {
   readonly interpreter: Interpreter | null;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** File of the standard input; null is empty. */
+  readonly stdinPath: string | null;
   readonly inputs: readonly { readonly name: string; readonly path: string }[];
   readonly collectFolder: string;
   readonly gpu: GpuAccess | null;
@@ -22,10 +24,9 @@ export function launcherArguments(job: LauncherJob): string[] {
   const { limits, plugin, interpreter, gpu } = job;
   const inside = `/plugin/${plugin.name}`;
   return [
-    'run',
-    ...['--result', 'fd:3'],
     ...limitOptions(limits),
     ...['--plugin', plugin.path, '--plugin-name', plugin.name, '--plugin-sha256', plugin.sha256],
+    ...['--stdin', job.stdinPath ?? '/dev/null'],
     ...job.inputs.flatMap(({ name, path }) => ['--input', `${name}=${path}`]),
     ...['--collect', job.collectFolder, '--network', job.network],
     ...(interpreter?.bind == null ? [] : ['--ro-bind', interpreter.bind]),

@@ -122,6 +122,28 @@ export function parseLauncherResult(text: string): ParsedResult {
   return { ok: false, fault: faults.join('; ') };
 }
 
+const refusalShape = z.object({
+  outcome: z.literal('setup-failed'),
+  error: z.object({ step: z.string(), message: z.string(), mend: z.string() }),
+});
+
+export type Refusal = z.infer<typeof refusalShape>['error'];
+
+/** The short object for a job that never was, or a launcher that cannot serve; null when the text is something else. */
+export function parseRefusal(text: string): Refusal | null {
+  try {
+    return refusalShape.parse(JSON.parse(text)).error;
+  } catch {
+    return null;
+  }
+}
+
+/** What such an object says, as a sentence. */
+export function describeRefusal(text: string): string {
+  const refusal = parseRefusal(text);
+  return refusal === null ? text.slice(0, 500) : `${refusal.step}: ${refusal.message} (${refusal.mend})`;
+}
+
 const hostShape = z.object({
   version: z.literal(1),
   ok: z.boolean(),

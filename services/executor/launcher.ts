@@ -1,82 +1,92 @@
 /**
- * Drives the launcher: one process for each job. This file alone knows how a job gets to the launcher and its result
- * back; `launcher serve` will take this place without a change elsewhere.
- *
- * The launcher's descriptor 3 carries the result to us. It is also the lifeline: when this process dies its end closes,
- * and the launcher ends its job.
+ * Drives the launcher: one `launcher serve` for all jobs, started with the first and again after it has died. This file
+ * alone knows how a job gets to the launcher and its result back.
  */
-import { createReadStream } from 'node:fs';
-import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { messageOf, OperationalError } from '../platform/errors.ts';
-import type { Child, Exit } from '../platform/process.ts';
-import { readAll, runChild, startChild, stopChild } from '../platform/process.ts';
+import { runChild } from '../platform/process.ts';
 import type { SeenOutput } from './finished.ts';
+import type { LauncherFrame, OutputName } from './launcher-frames.ts';
 import type { LauncherJob } from './launcher-options.ts';
 import { launcherArguments } from './launcher-options.ts';
+import { LauncherProcess } from './launcher-process.ts';
 import type { HostReport, LauncherResult, SyscallList } from './launcher-result.ts';
-import { parseHostReport, parseLauncherResult, parseSyscallList } from './launcher-result.ts';
+import {
+  describeRefusal,
+  parseHostReport,
+  parseLauncherResult,
+  parseRefusal,
+  parseSyscallList,
+} from './launcher-result.ts';
 import { OutputTap } from './output-tap.ts';
 
-/** How a launcher ended. */
+/** How a job ended. */
 export type LauncherEnd = {
   readonly stdout: SeenOutput;
   readonly stderr: SeenOutput;
 } & (
   | { readonly kind: 'result'; readonly result: LauncherResult }
-  /** It said nothing that can be read. `mayHaveRun`: user code may have been running and died with it. */
+  /** Nothing that can be read was said of it. `mayHaveRun`: user code may have been running and died with the launcher. */
   | { readonly kind: 'silent'; readonly mayHaveRun: boolean; readonly message: string }
 );
 
 export interface LauncherStreams {
-  /** File of the standard input; null is empty. */
-  readonly stdinPath: string | null;
   /** Resolves when it can take more: the job is slowed down meanwhile. */
-  readonly onOutput: (stream: 'stdout' | 'stderr', bytes: Uint8Array) => Promise<void>;
+  readonly onOutput: (stream: OutputName, bytes: Uint8Array) => Promise<void>;
 }
 
-/** The launcher's exit code when it could not set up. */
-const setupFailedCode = 125;
-/** A launcher that was told to stop kills the tree at once; one that takes this long is itself killed. */
-const stopGraceMs = 10_000;
+/** A launcher kills a tree at once and gives up after ten seconds; then it may copy outputs. One that takes longer hangs. */
+const stopGraceMs = 30_000;
 /** On top of the wall clock that the launcher itself keeps: setting up, collecting outputs, cleaning up. */
 const overdueMs = 60_000;
+/** Output of each stream that may be on its way here or wait to be taken. */
+const windowBytes = 128 * 1024;
 const longestResultBytes = 4 * 1024 * 1024;
+const closeGraceMs = 20_000;
 
 export class Launcher {
   readonly #program: string;
+  readonly #mostJobs: number;
+  #process: Promise<LauncherProcess> | null = null;
+  #starting: Promise<LauncherProcess> | null = null;
 
-  constructor(program: string) {
+  constructor(program: string, mostJobs = 64) {
     this.#program = program;
+    this.#mostJobs = mostJobs;
   }
 
   /** Runs one job to its end. An abort of `stop` ends it before its time. Never throws for what the job does. */
   async run(job: LauncherJob, streams: LauncherStreams, stop: AbortSignal): Promise<LauncherEnd> {
-    const taps = { stdout: new OutputTap(), stderr: new OutputTap() };
-    const seen = () => ({ stdout: taps.stdout.seen(), stderr: taps.stderr.seen() });
-    let child: Child;
+    let launcher: LauncherProcess;
     try {
-      const stdio = ['pipe', 'pipe', 'pipe', 'pipe'] as const;
-      child = await startChild(this.#program, launcherArguments(job), { env: {}, stdio: [...stdio] });
+      launcher = await this.#serving();
     } catch (error) {
-      return { ...seen(), kind: 'silent', mayHaveRun: false, message: messageOf(error) };
+      const nothing = () => new OutputTap().seen();
+      const message = messageOf(error);
+      return { stdout: nothing(), stderr: nothing(), kind: 'silent', mayHaveRun: false, message };
     }
-    const relay = async (name: 'stdout' | 'stderr') => {
-      for await (const chunk of child[name] ?? []) {
-        taps[name].see(chunk);
-        await streams.onOutput(name, chunk);
-      }
-    };
-    const feeding = feed(child, streams.stdinPath);
-    const forget = stopWhenAsked(child, stop, job.limits.wallMs + overdueMs);
-    const [exit, text] = await Promise.all([
-      child.exited,
-      readResult(child.streams[3] as Readable),
-      relay('stdout'),
-      relay('stderr'),
-    ]).finally(forget);
-    await feeding;
-    return { ...seen(), ...endOf(exit, text) };
+    return new RunningJob(launcher, streams).run(job, stop);
+  }
+
+  /** Ends the launcher, and with it what still runs. */
+  async close(): Promise<void> {
+    const launcher = await this.#process?.catch(() => null);
+    await launcher?.close(closeGraceMs);
+  }
+
+  async #serving(): Promise<LauncherProcess> {
+    const current = await this.#process?.catch(() => null);
+    if (current?.alive === true) return current;
+    // Whoever comes first starts the next one; the others find its promise here.
+    if (this.#starting === null) {
+      this.#starting = LauncherProcess.start(this.#program, this.#mostJobs);
+      this.#process = this.#starting;
+      this.#starting
+        .catch(() => undefined)
+        .finally(() => {
+          this.#starting = null;
+        });
+    }
+    return this.#starting;
   }
 
   /** What the kernel of this host gives, control by control. */
@@ -101,49 +111,116 @@ export class Launcher {
   }
 }
 
-/** A program that does not read its input is no fault: the pipe breaks, and the result counts what was read. */
-async function feed(child: Child, path: string | null): Promise<void> {
-  const { stdin } = child;
-  if (stdin === null) return;
-  stdin.on('error', () => undefined);
-  if (path === null) stdin.end();
-  else await pipeline(createReadStream(path), stdin).catch(() => undefined);
-}
+/** One job, from its START to its result and the last byte of its output. */
+class RunningJob {
+  readonly #launcher: LauncherProcess;
+  readonly #streams: LauncherStreams;
+  readonly #taps = { stdout: new OutputTap(), stderr: new OutputTap() };
+  /** Each ends when what came of the stream so far has been taken. */
+  readonly #taking = { stdout: Promise.resolve(), stderr: Promise.resolve() };
+  readonly #came = { stdout: 0, stderr: 0 };
+  readonly #ended = Promise.withResolvers<End>();
+  #result: LauncherResult | null = null;
+  #number = 0;
 
-/** Returns what ends the watch. */
-function stopWhenAsked(child: Child, stop: AbortSignal, overdueAfterMs: number): () => void {
-  const end = () => void stopChild(child, stopGraceMs);
-  const overdue = setTimeout(end, overdueAfterMs);
-  stop.addEventListener('abort', end, { once: true });
-  if (stop.aborted) end();
-  return () => {
-    clearTimeout(overdue);
-    stop.removeEventListener('abort', end);
-  };
-}
+  constructor(launcher: LauncherProcess, streams: LauncherStreams) {
+    this.#launcher = launcher;
+    this.#streams = streams;
+  }
 
-async function readResult(stream: Readable): Promise<string> {
-  const bytes = await readAll(bounded(stream)).catch(() => Buffer.alloc(0));
-  return bytes.toString('utf8');
-}
+  async run(job: LauncherJob, stop: AbortSignal): Promise<LauncherEnd> {
+    this.#number = this.#launcher.begin(launcherArguments(job), {
+      onFrame: (frame) => this.#onFrame(frame),
+      onDeath: (message) => this.#ended.resolve({ kind: 'silent', mayHaveRun: true, message }),
+    });
+    this.#credit('stdout', windowBytes);
+    this.#credit('stderr', windowBytes);
+    const forget = this.#cancelWhenAsked(stop, job.limits.wallMs + overdueMs);
+    try {
+      const end = await this.#ended.promise;
+      await Promise.all([this.#taking.stdout, this.#taking.stderr]);
+      return { stdout: this.#taps.stdout.seen(), stderr: this.#taps.stderr.seen(), ...end };
+    } finally {
+      forget();
+      this.#launcher.forget(this.#number);
+    }
+  }
 
-async function* bounded(stream: Readable): AsyncIterable<Uint8Array> {
-  let total = 0;
-  for await (const chunk of stream as AsyncIterable<Uint8Array>) {
-    total += chunk.length;
-    if (total <= longestResultBytes) yield chunk;
+  #onFrame(frame: Extract<LauncherFrame, { job: number }>): void {
+    if (frame.type === 'stdout' || frame.type === 'stderr') this.#onOutput(frame.type, frame.bytes);
+    else if (frame.type === 'result') this.#onResult(frame.text);
+    this.#endWhenComplete();
+  }
+
+  #onOutput(name: OutputName, bytes: Buffer): void {
+    this.#taps[name].see(bytes);
+    this.#came[name] += bytes.length;
+    this.#taking[name] = this.#taking[name]
+      .then(() => this.#streams.onOutput(name, bytes))
+      .then(() => this.#credit(name, bytes.length));
+    // A fault of the taker is the fault of the run, and ends the job.
+    this.#taking[name].catch((error) => {
+      this.#giveUp();
+      this.#ended.reject(error);
+    });
+  }
+
+  #onResult(text: string): void {
+    const parsed: ReturnType<typeof parseLauncherResult> =
+      text.length > longestResultBytes
+        ? { ok: false, fault: `${text.length} bytes` }
+        : parseLauncherResult(text);
+    if (parsed.ok) {
+      this.#result = parsed.result;
+      return;
+    }
+    this.#giveUp();
+    const refusal = parseRefusal(text);
+    // A result that became too large is the only one of its kind that comes after the plugin.
+    const mayHaveRun = refusal === null || refusal.step === 'result';
+    const message =
+      refusal === null
+        ? `the launcher gave a result that cannot be read (${parsed.fault})`
+        : describeRefusal(text);
+    this.#ended.resolve({ kind: 'silent', mayHaveRun, message });
+  }
+
+  /** The result may overtake output; it says how much there is. */
+  #endWhenComplete(): void {
+    const result = this.#result;
+    if (result === null) return;
+    if (this.#came.stdout < result.stdout.kept || this.#came.stderr < result.stderr.kept) return;
+    this.#ended.resolve({ kind: 'result', result });
+  }
+
+  #credit(stream: OutputName, bytes: number): void {
+    this.#launcher.send({ type: 'credit', job: this.#number, stream, bytes });
+  }
+
+  #giveUp(): void {
+    this.#launcher.send({ type: 'cancel', job: this.#number });
+    this.#launcher.send({ type: 'discard', job: this.#number });
+  }
+
+  /** Returns what ends the watch. */
+  #cancelWhenAsked(stop: AbortSignal, overdueAfterMs: number): () => void {
+    let hangs: NodeJS.Timeout | undefined;
+    const cancel = () => {
+      this.#launcher.send({ type: 'cancel', job: this.#number });
+      const kill = () => this.#launcher.kill('it did not end a job that it was told to end');
+      hangs ??= setTimeout(() => this.#result === null && kill(), stopGraceMs);
+    };
+    const overdue = setTimeout(cancel, overdueAfterMs);
+    stop.addEventListener('abort', cancel, { once: true });
+    if (stop.aborted) cancel();
+    return () => {
+      clearTimeout(overdue);
+      clearTimeout(hangs);
+      stop.removeEventListener('abort', cancel);
+    };
   }
 }
 
 type End =
   | { kind: 'result'; result: LauncherResult }
   | { kind: 'silent'; mayHaveRun: boolean; message: string };
-
-function endOf(exit: Exit, text: string): End {
-  const parsed = parseLauncherResult(text);
-  if (parsed.ok) return { kind: 'result', result: parsed.result };
-  const how = exit.signal === null ? `with code ${exit.code}` : `by ${exit.signal}`;
-  const what = text === '' ? 'without a result' : `with a result that cannot be read (${parsed.fault})`;
-  const message = `the launcher ended ${how}, ${what}`;
-  return { kind: 'silent', mayHaveRun: exit.code !== setupFailedCode, message };
-}

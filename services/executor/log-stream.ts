@@ -16,7 +16,7 @@ import type { JobRef } from '../platform/topology.ts';
 const chunkBytes = 64 * 1024;
 const windowBytes = 512 * 1024;
 const gatherMs = 50;
-const stallMs = 3_000;
+const stallMs = 15_000;
 
 export interface LogStreamOptions {
   readonly job: JobRef;

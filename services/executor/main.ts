@@ -7,7 +7,9 @@ import { JobStates } from '../platform/job-state.ts';
 import type { ServiceContext, StartService } from '../platform/service.ts';
 import { subjects } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
-import { createEnvelopeMemory, parsePolicy, parseTrustStore } from '../trust/index.ts';
+import { createEnvelopeMemory, parsePolicy } from '../trust/index.ts';
+import { TrustStoreKeeper } from '../trust-store/keeper.ts';
+import { TrustStoreMarks } from '../trust-store/marks.ts';
 import type { ExecutorConfig } from './config.ts';
 import { loadExecutorConfig } from './config.ts';
 import { ContentStore } from './content-store.ts';
@@ -20,7 +22,6 @@ import type { ExecutorParts } from './parts.ts';
 import { WorkFolder } from './work-folder.ts';
 import { WorkLoop } from './work-loop.ts';
 
-const revocationCheckMs = 1_000;
 /** After the grace time, for the launchers to end and the bus to take what they say. */
 const lastWordsMs = 5_000;
 
@@ -43,13 +44,16 @@ export const start: StartService = async (context) => {
   const stopNotices = bus.listen(subjects.cancelNotice(config.id), ({ data }) =>
     handler.onCancelNotice(Buffer.from(data).toString('utf8')),
   );
-  const revocations = setInterval(() => handler.endRevoked(), revocationCheckMs);
+  // A store that is gone stops new jobs; only one that says so takes the permission from running ones.
+  parts.trust.onChange((store) => store !== null && handler.endRevoked(store));
   return {
     failed: loop.failed,
     checks: [
       () =>
-        parts.trustStore.current() === null ? `no usable trust store in ${config.trustStorePath}` : null,
-      () => (parts.policy.current() === null ? `no usable policy in ${config.policyPath}` : null),
+        parts.trust.latest.store === null
+          ? `no usable trust store: ${parts.trust.latest.problem?.detail ?? 'see the log'}`
+          : null,
+      () => (parts.policy.current() === null ? 'no usable policy file: see the log' : null),
     ],
     stop: async () => {
       await loop.stop();
@@ -57,8 +61,9 @@ export const start: StartService = async (context) => {
       handler.endAll();
       if (!(await within(lastWordsMs, loop.idle()))) giveUp.abort();
       await loop.idle();
-      clearInterval(revocations);
       stopNotices();
+      await parts.trust.stop();
+      await parts.launcher.close();
       await parts.folders.close();
     },
   };
@@ -69,8 +74,9 @@ async function assemble(
   config: ExecutorConfig,
   giveUp: AbortSignal,
 ): Promise<ExecutorParts> {
-  const { bus, log } = context;
-  const launcher = new Launcher(config.launcher);
+  const { bus, log, clock } = context;
+  // Twice the slots: a job that was given up may still be ending when the next one starts.
+  const launcher = new Launcher(config.launcher, Math.min(1024, 2 * config.slots));
   const host = await checkHost(launcher, config);
   const inventory = await takeInventory(config.interpreters, log);
   const state = join(config.stateDir, 'executor');
@@ -78,6 +84,7 @@ async function assemble(
   await content.open();
   const folders = await WorkFolder.open(join(state, 'jobs'), config.id, config.hostname);
   describe(context, config, { inventory, host });
+  const marks = new TrustStoreMarks(await bus.kv('trust'));
   return {
     context,
     config,
@@ -88,8 +95,8 @@ async function assemble(
     content,
     folders,
     artifacts: await bus.objects('artifacts'),
-    trustStore: new WatchedFile(config.trustStorePath, parseTrustStore, log),
-    policy: new WatchedFile(config.policyPath, parsePolicy, log),
+    trust: await TrustStoreKeeper.open({ files: config.files, marks, clock, log }),
+    policy: new WatchedFile(config.files.policy, parsePolicy, log),
     memory: createEnvelopeMemory(),
     giveUp,
   };

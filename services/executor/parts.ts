@@ -3,7 +3,8 @@ import type { JobStates } from '../platform/job-state.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
 import type { ServiceContext } from '../platform/service.ts';
 import type { WatchedFile } from '../platform/watched-file.ts';
-import type { EnvelopeMemory, Policy, TrustStore } from '../trust/index.ts';
+import type { EnvelopeMemory, Policy } from '../trust/index.ts';
+import type { TrustStoreKeeper } from '../trust-store/keeper.ts';
 import type { ExecutorConfig } from './config.ts';
 import type { ContentStore } from './content-store.ts';
 import type { Inventory } from './inventory.ts';
@@ -22,7 +23,7 @@ export interface ExecutorParts {
   readonly content: ContentStore;
   readonly folders: WorkFolder;
   readonly artifacts: ObjectBucket;
-  readonly trustStore: WatchedFile<TrustStore>;
+  readonly trust: TrustStoreKeeper;
   readonly policy: WatchedFile<Policy>;
   readonly memory: EnvelopeMemory;
   /** Aborted when a stopping executor has waited long enough for a bus that is away. */

@@ -2,7 +2,7 @@
  * Where an executor keeps the files of its running jobs: one directory for each executor, one in it for each attempt.
  * What a dead executor of this host left is removed at the next start; cgroups and mounts are the launcher's business.
  */
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { UsageError } from '../platform/errors.ts';
@@ -36,11 +36,13 @@ export class WorkFolder {
     return new WorkFolder(own);
   }
 
-  /** A fresh directory for one attempt, with `out` and `inputs` in it. */
+  /**
+   * A directory that no other try shares, with `out` and `inputs` in it. A job that was claimed and never started comes
+   * again under the same number, perhaps while the first try still cleans up after itself.
+   */
   async forAttempt(job: JobRef, attempt: number): Promise<AttemptFolder> {
-    const path = join(this.#own, `${kvKey(job)}.${attempt}`);
-    await rm(path, { recursive: true, force: true });
-    await mkdir(join(path, 'out'), { recursive: true, mode: 0o700 });
+    const path = await mkdtemp(join(this.#own, `${kvKey(job)}.${attempt}.`));
+    await mkdir(join(path, 'out'), { mode: 0o700 });
     await mkdir(join(path, 'inputs'), { mode: 0o700 });
     return {
       path,

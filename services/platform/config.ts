@@ -15,9 +15,17 @@ export const knownVariables: Readonly<Record<string, string>> = {
     'NATS server, nats://127.0.0.1:4222 unless set; nodes of a cluster are separated by commas',
   SANDBUS_NATS_SERVER: 'nats-server program of `sandbus up`; found on this machine unless set',
   SANDBUS_NATS_CREDS: 'credentials file for NATS; none unless set',
+  SANDBUS_SERVICE_KEYS: 'public keys of the services, <state>/service-keys.json unless set',
+  SANDBUS_EVENT_KEY:
+    'private key with which a service signs its events, <state>/keys/<service>.pem unless set',
   SANDBUS_STATE_DIR:
     'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
   SANDBUS_TRUST_STORE: 'trust store file, <state>/trust.json unless set',
+  SANDBUS_TRUST_ROOT:
+    'public key of the root that signs the trust store: a file, or the key; <state>/root.pub unless set',
+  SANDBUS_ROOT_KEY:
+    'private key of the root for `sandbus trust`: a file, or fd:N; <state>/root.pem unless set',
+  SANDBUS_SIGNING_KEY: 'private key for `sandbus sign`: a file, or fd:N',
   SANDBUS_POLICY: 'policy file of the operator, <state>/policy.json unless set',
   SANDBUS_TENANT: 'tenant of the command line, `default` unless set',
   SANDBUS_LAUNCHER: 'the launcher, sandbox-runtime/build/launcher unless set',
@@ -48,6 +56,8 @@ export const commonShape = {
     .default('nats://127.0.0.1:4222'),
   SANDBUS_NATS_CREDS: z.string().min(1).nullable().default(null),
   SANDBUS_STATE_DIR: z.string().min(1).default(join(homedir(), '.local/state/sandbus')),
+  SANDBUS_SERVICE_KEYS: z.string().min(1).nullable().default(null),
+  SANDBUS_EVENT_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
   SANDBUS_HEALTH_ADDRESS: z
     .string()
@@ -96,7 +106,8 @@ export const positiveNumber = z
   .transform(Number)
   .refine((n) => n > 0 && Number.isFinite(n), 'must be a number above 0');
 
-const passedOn = /^(SANDBUS_|OTEL_|LC_)|^(PATH|HOME|LANG|TZ|TMPDIR)$/;
+/** No service has any use for the keys that sign. */
+const passedOn = /^(SANDBUS_(?!ROOT_KEY$|SIGNING_KEY$)|OTEL_|LC_)|^(PATH|HOME|LANG|TZ|TMPDIR)$/;
 
 /** What a service that we start gets to see of our environment, with `overrides` on top. */
 export function serviceEnvironment(

@@ -1,9 +1,10 @@
 /** Publishing and reading events: subject, id, cause and trace context in one place. */
 import type { EventName, Events } from './codec.ts';
 import { decodeAs, encode } from './codec.ts';
-import { PoisonError } from './errors.ts';
-import type { Bus, Headers, Published, StreamMessage } from './nats/bus.ts';
-import type { Cause, JobRef } from './topology.ts';
+import { OperationalError, PoisonError } from './errors.ts';
+import type { EventIdentity, Signable } from './event-keys.ts';
+import type { Bus, Delivery, Headers, Published, StreamMessage } from './nats/bus.ts';
+import type { Cause, JobRef, ServiceName } from './topology.ts';
 import { headerNames, isJobId, isTenant, parseJobSubject } from './topology.ts';
 
 /** An event ready to go out; the arbiter in KV keeps these bytes, and a retry sends the same. */
@@ -13,6 +14,22 @@ export interface OutgoingEvent {
   readonly data: Uint8Array;
   readonly cause: Cause;
   readonly traceparent: string | null;
+  /** Of its author; null until it is signed, which is done once. */
+  readonly signature: string | null;
+}
+
+type Speaker = Pick<Bus, 'identity'>;
+export type Publisher = Pick<Bus, 'publish' | 'identity'>;
+
+/** The event as its author, who is whoever speaks on `bus`, stands by it. */
+export function signed(bus: Speaker, event: OutgoingEvent): OutgoingEvent & { readonly signature: string } {
+  return { ...event, signature: event.signature ?? identityOf(bus).sign(event) };
+}
+
+function identityOf(bus: Speaker): EventIdentity {
+  if (bus.identity === null)
+    throw new Error('this connection has no event key: it may not speak as a service');
+  return bus.identity;
 }
 
 export function outgoing<N extends EventName>(
@@ -20,16 +37,28 @@ export function outgoing<N extends EventName>(
   value: Events[N],
   about: { subject: string; id: string; cause: Cause; traceparent: string | null },
 ): OutgoingEvent {
-  return { ...about, data: encode(name, value) };
+  return { ...about, data: encode(name, value), signature: null };
 }
 
 /** Publishes with the id as Nats-Msg-Id, so that a second publish of the same event is dropped. */
-export function publishEvent(bus: Pick<Bus, 'publish'>, event: OutgoingEvent): Promise<Published> {
-  return bus.publish(event.subject, event.data, { id: event.id, headers: eventHeaders(event) });
+export function publishEvent(bus: Publisher, event: OutgoingEvent): Promise<Published> {
+  return bus.publish(event.subject, event.data, { id: event.id, headers: eventHeaders(signed(bus, event)) });
 }
 
-function eventHeaders(event: OutgoingEvent): Headers {
+/** For what is published under no Nats-Msg-Id: the headers with its id and its signature. */
+export function signedHeaders(bus: Bus, event: Signable): Headers {
+  return { [headerNames.eventId]: event.id, [headerNames.signature]: identityOf(bus).sign(event) };
+}
+
+/** Publishes bytes that are signed but no event of a job: log chunks and spans. */
+export function publishSigned(bus: Bus, subject: string, id: string, data: Uint8Array): Promise<Published> {
+  const signature = identityOf(bus).sign({ subject, id, data });
+  return bus.publish(subject, data, { id, headers: { [headerNames.signature]: signature } });
+}
+
+function eventHeaders(event: OutgoingEvent & { readonly signature: string }): Headers {
   return {
+    [headerNames.signature]: event.signature,
     [headerNames.cause]: `${event.cause.stream}:${event.cause.sequence}`,
     ...(event.traceparent === null ? {} : { [headerNames.traceparent]: event.traceparent }),
   };
@@ -46,6 +75,40 @@ export const asCause = (message: StreamMessage): Cause => ({
   stream: message.stream,
   sequence: message.sequence,
 });
+
+/** So often a message is delivered before the key of its signature, unknown here, counts as nobody's. */
+const newKeyDeliveries = 4;
+
+/**
+ * Checks who says this, before anything of it is decoded. Throws PoisonError BAD_EVENT_SIGNATURE. A key that is not
+ * known may be a new one whose keyring comes later than its first event, so for a few seconds that is an
+ * OperationalError; without a keyring it always is.
+ */
+export function checkSigned(bus: Bus, message: FromStream): ServiceName {
+  const verdict = identityOf(bus).check(message);
+  if (verdict.ok) return verdict.signer;
+  const { fault, detail } = verdict;
+  if (fault === 'no-keyring') throw new OperationalError('NO_SERVICE_KEYS', detail, { retryMs: 5000 });
+  if (fault === 'unknown-key' && (message.deliveryCount ?? 0) < newKeyDeliveries)
+    throw new OperationalError('UNKNOWN_EVENT_KEY', detail);
+  throw new PoisonError(badSignature, `${message.subject}: ${detail}`);
+}
+
+/** A delivery, or a message that was read from its stream. */
+type FromStream = StreamMessage & Partial<Pick<Delivery, 'deliveryCount'>>;
+
+/** Reason of the dead letters of events that are not by who may say them. */
+export const badSignature = 'BAD_EVENT_SIGNATURE';
+
+/** As readJobEvent, for what services say: signature first. */
+export function readServiceEvent<N extends EventName>(
+  bus: Bus,
+  name: N,
+  message: FromStream,
+): Events[N] & JobRef {
+  checkSigned(bus, message);
+  return readJobEvent(name, message);
+}
 
 /**
  * Decodes a delivery as `name` and checks that its subject names the same job as its body. Throws PoisonError:

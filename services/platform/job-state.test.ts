@@ -30,7 +30,7 @@ function cancelled(entry: JobEntry, by: string) {
     { tenant, jobId, cancelledAt: 1, requestedBy: by, reason: '' },
     {
       subject: `job.cancelled.${tenant}.${jobId}`,
-      id: `${by}:${jobId}`,
+      id: `router:${by}:${jobId}`,
       cause: { stream: 'SUBMISSIONS', sequence: 1 },
       traceparent: null,
     },

@@ -7,8 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Clock } from './clock.ts';
 import { OperationalError } from './errors.ts';
-import type { OutgoingEvent } from './events.ts';
-import { publishEvent } from './events.ts';
+import type { OutgoingEvent, Publisher } from './events.ts';
+import { publishEvent, signed } from './events.ts';
 import type { Bus } from './nats/bus.ts';
 import type { KvBucket, KvValue } from './nats/kv.ts';
 import type { JobRef, Route, TerminalKind } from './topology.ts';
@@ -21,6 +21,7 @@ const terminalShape = z.object({
   data: z.string().nullable(),
   cause: z.object({ stream: z.string(), sequence: z.number() }),
   traceparent: z.string().nullable(),
+  signature: z.string(),
 });
 
 const entryShape = z.object({
@@ -79,8 +80,11 @@ export function openEntry(
 
 export const withRoute = (entry: JobEntry, route: Route): JobEntry => ({ ...entry, ...route });
 
-/** The job's entry with its terminal event in it. */
-export function endedEntry(entry: JobEntry, terminal: OutgoingEvent): JobEntry {
+/** The job's entry with its terminal event in it, signature and all: whoever publishes it publishes the same. */
+export function endedEntry(
+  entry: JobEntry,
+  terminal: OutgoingEvent & { readonly signature: string },
+): JobEntry {
   const data = Buffer.from(terminal.data).toString('base64');
   return { ...entry, state: 'ended', terminal: { ...terminal, data } };
 }
@@ -97,7 +101,7 @@ export function settledEntry(entry: JobEntry): JobEntry {
 }
 
 /** Says the terminal event of an ended job again; false when the job has not ended. */
-export async function republish(bus: Pick<Bus, 'publish'>, entry: JobEntry): Promise<boolean> {
+export async function republish(bus: Publisher, entry: JobEntry): Promise<boolean> {
   const terminal = terminalOf(entry);
   if (terminal !== null) await publishEvent(bus, terminal);
   return entry.state === 'ended';
@@ -159,10 +163,10 @@ export class JobStates {
   }
 
   /**
-   * Calls `onChange` with every job as it stands and as it changes; null for one that is removed. `complete` resolves when
-   * all that there were have come.
+   * Calls `onChange` with every job as it stands and as it changes; null for one that is removed. Resolves
+   * when all that there are have come; returns its stop.
    */
-  watch(onChange: (key: string, snapshot: JobSnapshot | null) => void) {
+  watch(onChange: (key: string, snapshot: JobSnapshot | null) => void): Promise<() => void> {
     return this.#bucket.watch((key, value) => onChange(key, value === null ? null : parsedOrNull(value)));
   }
 }
@@ -179,8 +183,9 @@ export async function endJob(
   terminal: OutgoingEvent,
   may: (entry: JobEntry) => boolean,
 ): Promise<{ winnerId: string; ours: boolean } | null> {
+  const ours = signed(bus, terminal);
   const { snapshot, changed } = await states.change(job, (entry) =>
-    entry.state !== 'ended' && may(entry) ? endedEntry(entry, terminal) : null,
+    entry.state !== 'ended' && may(entry) ? endedEntry(entry, ours) : null,
   );
   if (!(await republish(bus, snapshot.entry))) return null;
   const winnerId = snapshot.entry.terminal?.id ?? '';

@@ -1,9 +1,10 @@
 /** The embedded nats-server: a child process on loopback, with JetStream, for one machine and for tests. */
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UsageError } from './errors.ts';
+import { writeFileSafely } from './files.ts';
 import type { Child, Exit } from './process.ts';
 import { startChild, stopChild } from './process.ts';
 
@@ -14,6 +15,8 @@ export interface NatsServerOptions {
   readonly port?: number;
   /** This node's place in a cluster on this machine; none unless given. */
   readonly cluster?: ClusterPlace;
+  /** Who may connect, as renderAccounts says it; without it, whoever reaches the port. */
+  readonly accounts?: string;
   /** Program to run; found on PATH or in /usr/sbin unless given. */
   readonly program?: string;
 }
@@ -32,27 +35,41 @@ export interface NatsServer {
   readonly pid: number;
   readonly exited: Promise<Exit>;
   kill(signal: NodeJS.Signals): void;
+  /** Takes new accounts; connections of users that stay are kept. */
+  setAccounts(accounts: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-const startDeadlineMs = 15_000;
+const startDeadlineMs = 30_000;
 const stopGraceMs = 5_000;
+const reloadDeadlineMs = 5_000;
 
 /** Starts a server and resolves when it accepts connections. Throws UsageError when there is none or it fails. */
 export async function startNatsServer(options: NatsServerOptions): Promise<NatsServer> {
   const program = options.program ?? findNatsServer();
   await mkdir(options.storeDir, { recursive: true, mode: 0o700 });
   const configFile = join(options.storeDir, 'nats-server.conf');
-  await writeFile(configFile, serverConfig(options));
+  const accountsFile = join(options.storeDir, 'accounts.conf');
+  if (options.accounts !== undefined) await writeFileSafely(accountsFile, options.accounts, 0o600);
+  await writeFile(configFile, serverConfig(options), { mode: 0o600 });
   const child = await startChild(program, ['-c', configFile], {
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
-    stdio: ['ignore', 'ignore', 'ignore'],
+    stdio: ['ignore', 'ignore', 'pipe'],
     ownGroup: true,
     diesWithParent: true,
   });
-  const url = await listeningUrl(child, options);
+  // What is wrong with its configuration it says here; the rest goes into its log.
+  let complaint = '';
+  child.stderr?.on('data', (bytes) => {
+    complaint = `${complaint}${bytes}`.slice(0, 4096);
+  });
+  const url = await listeningUrl(child, options, () => complaint);
   const stop = async () => void (await stopChild(child, stopGraceMs));
-  return { url, pid: child.pid, exited: child.exited, kill: child.kill, stop };
+  const setAccounts = async (accounts: string) => {
+    await writeFileSafely(accountsFile, accounts, 0o600);
+    await reload(child, options.storeDir);
+  };
+  return { url, pid: child.pid, exited: child.exited, kill: child.kill, setAccounts, stop };
 }
 
 /** Path of nats-server. Throws UsageError with the mend when there is none. */
@@ -75,6 +92,7 @@ function serverConfig(options: NatsServerOptions): string {
     `log_file: ${JSON.stringify(join(options.storeDir, 'nats-server.log'))}`,
     'logfile_size_limit: 8MB',
     `jetstream { store_dir: ${JSON.stringify(join(options.storeDir, 'jetstream'))} }`,
+    ...(options.accounts === undefined ? [] : ['include "accounts.conf"']),
     ...clusterConfig(options.cluster),
     '',
   ].join('\n');
@@ -90,7 +108,11 @@ function clusterConfig(place: ClusterPlace | undefined): string[] {
 }
 
 /** The server writes the ports that it got into a file named after its process. */
-async function listeningUrl(child: Child, options: NatsServerOptions): Promise<string> {
+async function listeningUrl(
+  child: Child,
+  options: NatsServerOptions,
+  complaint: () => string,
+): Promise<string> {
   const portsFile = join(options.storeDir, `nats-server_${child.pid}.ports`);
   let exit: Exit | null = null;
   void child.exited.then((e) => {
@@ -107,7 +129,23 @@ async function listeningUrl(child: Child, options: NatsServerOptions): Promise<s
   }
   child.kill('SIGKILL');
   const log = await readFile(join(options.storeDir, 'nats-server.log'), 'utf8').catch(() => '');
-  throw new UsageError(`nats-server did not start:\n${log.split('\n').slice(-6).join('\n')}`);
+  throw new UsageError(`nats-server did not start:\n${complaint()}${log.split('\n').slice(-6).join('\n')}`);
+}
+
+/** Has the server read its configuration again. Throws UsageError with what it says against it. */
+async function reload(child: Child, storeDir: string): Promise<void> {
+  const log = join(storeDir, 'nats-server.log');
+  const before = (await stat(log).catch(() => null))?.size ?? 0;
+  child.kill('SIGHUP');
+  for (const giveUpAt = performance.now() + reloadDeadlineMs; performance.now() < giveUpAt; await delay(20)) {
+    const bytes = await readFile(log).catch(() => Buffer.alloc(0));
+    // A log that has become shorter was begun anew.
+    const said = bytes.subarray(bytes.length < before ? 0 : before).toString('utf8');
+    if (/Reloaded server configuration/.test(said)) return;
+    const [refusal] = /Failed to reload server configuration.*/.exec(said) ?? [];
+    if (refusal !== undefined) throw new UsageError(`nats-server: ${refusal}`);
+  }
+  throw new UsageError('nats-server does not say that it has read its new accounts');
 }
 
 /** Null while the file is half written. */

@@ -1,13 +1,18 @@
 /** How every service starts and stops: configuration, log, bus, telemetry, then its own loops; SIGTERM drains. */
+import { randomUUID } from 'node:crypto';
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import { commonShape, loadConfig } from './config.ts';
 import { messageOf } from './errors.ts';
+import { EventKeys } from './event-keys.ts';
+import { publishSigned } from './events.ts';
 import type { HealthCheck } from './health.ts';
 import { Health, serveHealth } from './health.ts';
 import type { Logger } from './log.ts';
 import { createLogger } from './log.ts';
 import { Bus } from './nats/bus.ts';
+import { inboxPrefix } from './nats-permissions.ts';
+import { serviceKeyFiles } from './service-keys.ts';
 import { Telemetry } from './telemetry.ts';
 import type { ServiceName } from './topology.ts';
 import { subjects } from './topology.ts';
@@ -38,14 +43,25 @@ export type StartService = (context: ServiceContext) => Promise<RunningService>;
 export async function runService(name: ServiceName, start: StartService): Promise<number> {
   const config = loadConfig(commonShape);
   const log = createLogger(name, config.SANDBUS_LOG_LEVEL);
+  const files = serviceKeyFiles(config.SANDBUS_STATE_DIR, name);
+  const identity = EventKeys.load(
+    name,
+    {
+      privateKey: config.SANDBUS_EVENT_KEY ?? files.privateKey,
+      keyring: config.SANDBUS_SERVICE_KEYS ?? files.keyring,
+    },
+    log,
+  );
   const bus = await Bus.connect({
     url: config.SANDBUS_NATS_URL,
     name,
     credentials: config.SANDBUS_NATS_CREDS,
+    inboxPrefix: inboxPrefix(name),
+    identity,
   });
   const telemetry = Telemetry.start({
     service: name,
-    sink: async (spans) => void (await bus.publish(subjects.trace(name), spans)),
+    sink: async (spans) => void (await publishSigned(bus, subjects.trace(name), spanBatchId(name), spans)),
     otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
   });
   const asked = stopRequest();
@@ -72,6 +88,9 @@ export async function runService(name: ServiceName, start: StartService): Promis
     await bus.close().catch(() => undefined);
   }
 }
+
+/** A batch of spans has no cause, so its id is any. */
+const spanBatchId = (service: ServiceName): string => `${service}:spans:${randomUUID()}`;
 
 function stopRequest(): { promise: Promise<string>; forget: () => void } {
   const { promise, resolve } = Promise.withResolvers<string>();

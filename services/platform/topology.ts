@@ -73,6 +73,31 @@ export const subjects = {
   cancelNotice: (executor: string) => `cancel-notice.${executor}`,
 } as const;
 
+/**
+ * Which services may say what: the first tokens of the subject → its authors. Signatures are checked against this, and
+ * the permissions of the NATS server are made from it.
+ */
+export const authors: ReadonlyMap<string, readonly ServiceName[]> = new Map<string, readonly ServiceName[]>([
+  ['job.verified', ['verifier']],
+  ['job.rejected', ['verifier', 'router', 'executor']],
+  ['job.started', ['executor']],
+  // The router says it for executors that are lost, and for nothing else.
+  ['job.finished', ['executor', 'router']],
+  ['job.superseded', ['executor']],
+  ['job.cancelled', ['router']],
+  ['job.dead-lettered', serviceNames],
+  ['work', ['router']],
+  ['log', ['executor']],
+  ['audit', ['audit']],
+  ['audit-checkpoint', ['audit']],
+  ...serviceNames.map((service) => [`trace.${service}`, [service]] as const),
+]);
+
+export function mayBeSaidBy(subject: string, service: ServiceName): boolean {
+  const [first = '', second = ''] = subject.split('.');
+  return (authors.get(`${first}.${second}`) ?? authors.get(first))?.includes(service) ?? false;
+}
+
 /** What services listen to by request/reply. */
 export const requestFilters = {
   upload: 'upload.*.*',
@@ -238,6 +263,8 @@ export const kvBuckets = [
   { name: 'schemas', maxBytes: 8 * mebibyte, ttlMs: 0 },
   /** How far each upload has come; the parts themselves are objects. An upload left alone for a day is forgotten. */
   { name: 'uploads', maxBytes: 16 * mebibyte, ttlMs: 24 * hourMs },
+  /** The highest trust store that any machine has put in force. */
+  { name: 'trust', maxBytes: mebibyte, ttlMs: 0 },
 ] as const;
 /** The stream behind a KV bucket. */
 export const streamOfBucket = (bucket: (typeof kvBuckets)[number]['name']): string => `KV_${bucket}`;
@@ -261,6 +288,8 @@ export const headerNames = {
   traceparent: 'traceparent',
   cause: 'Sandbus-Cause',
   signature: 'Sandbus-Signature',
+  /** Where a signed message must not have a Nats-Msg-Id, its id stands here. */
+  eventId: 'Sandbus-Event-Id',
   delegatedSpan: 'Sandbus-Delegated-Span',
   ledgerSequence: 'Sandbus-Ledger-Sequence',
   offset: 'Sandbus-Offset',

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { TestNats } from '../../test/with-nats.ts';
 import { startTestNats } from '../../test/with-nats.ts';
-import { outgoing, publishEvent } from '../platform/events.ts';
+import { outgoing, publishEvent, signed } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
 import { endedEntry, JobStates, openEntry, terminalOf } from '../platform/job-state.ts';
 import { createLogger } from '../platform/log.ts';
@@ -36,7 +36,7 @@ async function endedJob() {
     deadline: 9,
     maxAttempts: 1,
   });
-  const snapshot = await states.create(endedEntry(entry, event));
+  const snapshot = await states.create(endedEntry(entry, signed(nats.bus, event)));
   return { job, event, sequence, snapshot: snapshot as JobSnapshot };
 }
 

@@ -27,7 +27,7 @@ interface Ending {
 }
 
 export interface EndingsParts {
-  readonly bus: Pick<Bus, 'streamState' | 'messageAt' | 'nextMessage' | 'publish'>;
+  readonly bus: Pick<Bus, 'streamState' | 'messageAt' | 'nextMessage' | 'publish' | 'identity'>;
   readonly states: JobStates;
   readonly clock: Clock;
   readonly log: Logger;

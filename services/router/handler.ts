@@ -1,7 +1,7 @@
 /** Routes verified jobs and answers cancel requests. */
 import type { JobVerified } from '../../schemas/generated/events.ts';
 import { OperationalError } from '../platform/errors.ts';
-import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
+import { asCause, outgoing, publishEvent, readJobEvent, readServiceEvent } from '../platform/events.ts';
 import type { JobEntry, JobStates } from '../platform/job-state.ts';
 import { endJob, republish, withRoute } from '../platform/job-state.ts';
 import type { Delivery, StreamMessage } from '../platform/nats/bus.ts';
@@ -34,8 +34,8 @@ export function routeHeld(parts: RouterParts, message: StreamMessage): Promise<v
 }
 
 async function handle(parts: RouterParts, delivery: StreamMessage, turn: Turn): Promise<void> {
-  const { telemetry } = parts.context;
-  const job = readJobEvent('JobVerified', delivery);
+  const { bus, telemetry } = parts.context;
+  const job = readServiceEvent(bus, 'JobVerified', delivery);
   const attributes = {
     ...messagingAttributes('process', 'job.verified'),
     'sandbus.job.id': job.jobId,
@@ -110,7 +110,7 @@ async function placeOf(
 /** Ends a job that could not be routed although it was tried again and again. */
 export async function rejectExhausted(parts: RouterParts, delivery: Delivery, detail: string): Promise<void> {
   const { bus, clock } = parts.context;
-  const job = readJobEvent('JobVerified', delivery);
+  const job = readServiceEvent(bus, 'JobVerified', delivery);
   const cause = asCause(delivery);
   const rejected = rejection(job, clock.nowMs(), 'RETRIES_EXHAUSTED', detail, job.plugin);
   const event = outgoing('JobRejected', rejected, {

@@ -2,7 +2,6 @@
  * Watches every job that has not ended: deadlines that pass without an executor, and executors that are lost. It learns
  * of jobs from the KV bucket itself, so that a restarted router forgets none.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, OperationalError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
 import { outgoing } from '../platform/events.ts';
@@ -16,8 +15,6 @@ import type { RouterParts } from './handler.ts';
 import { HeldJobs } from './held-jobs.ts';
 
 const tickMs = 1_000;
-/** For the states of all jobs to come at the start. */
-const completeMs = 60_000;
 
 export interface Supervisor {
   /** Rejects when a look at the jobs hit a bug. */
@@ -33,7 +30,7 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   const bug = Promise.withResolvers<never>();
   bug.promise.catch(() => undefined);
   const letGo = () => void held.letGo().catch(bug.reject);
-  const watch = await parts.states.watch((key, snapshot) => {
+  const stopWatch = await parts.states.watch((key, snapshot) => {
     if (snapshot === null) parts.admission.forget(key);
     else parts.admission.see(snapshot.entry);
     if (snapshot === null || snapshot.entry.state === 'ended') {
@@ -44,8 +41,6 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
       else endings.see(snapshot);
     } else jobs.set(key, snapshot);
   });
-  if (!(await within(watch.complete, completeMs)))
-    throw new OperationalError('KV_SLOW', `the states of the jobs have not come within ${completeMs} ms`);
   // A router that died after it had let a held job go may not have come to say so.
   for (const [key, { entry }] of jobs)
     if (entry.state === 'open' && entry.runtime !== null && entry.held !== null)
@@ -63,15 +58,9 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
     failed: bug.promise,
     stop: () => {
       clearInterval(timer);
-      watch.stop();
+      stopWatch();
     },
   };
-}
-
-async function within(work: Promise<void>, ms: number): Promise<boolean> {
-  const timer = new AbortController();
-  const late = delay(ms, false, { signal: timer.signal }).catch(() => false);
-  return Promise.race([work.then(() => true), late]).finally(() => timer.abort());
 }
 
 async function tick(

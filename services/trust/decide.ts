@@ -43,6 +43,8 @@ export type TrustFacts = {
   readonly now: Date | number;
   /** null where no store could be loaded: then everything is refused. */
   readonly trustStore: TrustStore | null;
+  /** Why there is no store: the reason that the job is told. */
+  readonly trustStoreProblem?: Rejection | null;
   readonly policy: Policy | null;
 };
 
@@ -71,7 +73,8 @@ export function decideTrust(
 ): TrustDecision {
   const { trustStore, policy } = facts;
   const nowMs = Number(facts.now);
-  if (trustStore === null) return reject('NO_TRUST_STORE', 'no trust store is loaded');
+  if (trustStore === null)
+    return facts.trustStoreProblem ?? reject('NO_TRUST_STORE', 'no trust store is loaded');
   if (policy === null) return reject('NO_POLICY', 'no policy is loaded');
   const refusal = checkTrustStore(trustStore, request, nowMs) ?? checkRequest(request, trustStore);
   if (refusal !== null) return refusal;

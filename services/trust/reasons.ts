@@ -3,7 +3,7 @@
 
 const ADVICE = {
   MALFORMED:
-    'The envelope, the statement or the request is not in the documented form: sign the plugin again with `sandbus sign` and submit it unchanged.',
+    'The envelope, the statement or the request is not in the documented form: correct in the request what the detail names, or sign the plugin again with `sandbus sign` and submit it unchanged.',
   UNSIGNED:
     'The job carries no signature: sign the plugin with `sandbus sign` and submit it with its envelope.',
   BAD_SIGNATURE:

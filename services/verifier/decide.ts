@@ -1,7 +1,7 @@
 /** What a submission becomes: JobVerified or JobRejected. Pure. */
 import type { JobRejected, JobSpec, JobSubmitted, JobVerified } from '../../schemas/generated/events.ts';
 import { toMicros } from '../platform/clock.ts';
-import type { EnvelopeMemory, Policy, RejectReason, Trusted, TrustStore } from '../trust/index.ts';
+import type { EnvelopeMemory, Policy, Rejection, RejectReason, Trusted, TrustStore } from '../trust/index.ts';
 import { decideTrust } from '../trust/index.ts';
 import { findFault } from './form.ts';
 
@@ -22,6 +22,7 @@ export interface VerifyFacts {
   /** Null when they are not in the store. */
   readonly plugin: PluginFacts | null;
   readonly trustStore: TrustStore | null;
+  readonly trustStoreProblem?: Rejection | null;
   readonly policy: Policy | null;
 }
 
@@ -58,7 +59,12 @@ export function decideSubmission(
         maxAttempts: job.maxAttempts,
       },
     },
-    { now: facts.nowMs, trustStore: facts.trustStore, policy: facts.policy },
+    {
+      now: facts.nowMs,
+      trustStore: facts.trustStore,
+      trustStoreProblem: facts.trustStoreProblem ?? null,
+      policy: facts.policy,
+    },
     memory,
   );
   if (!trust.ok) return rejected(job, facts, trust.reason, trust.detail);

@@ -13,8 +13,9 @@ import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platf
 import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
 import { formatTraceparent, newTraceParent, parseTraceparent } from '../platform/traceparent.ts';
 import type { WatchedFile } from '../platform/watched-file.ts';
-import type { EnvelopeMemory, Policy, TrustStore } from '../trust/index.ts';
+import type { EnvelopeMemory, Policy } from '../trust/index.ts';
 import { ceilingsOf } from '../trust/index.ts';
+import type { TrustStoreKeeper } from '../trust-store/keeper.ts';
 import type { VerifyDecision } from './decide.ts';
 import { deadlineOf, decideSubmission } from './decide.ts';
 import { findPlugin, storePlugin } from './plugins.ts';
@@ -23,12 +24,14 @@ export interface VerifierParts {
   readonly context: ServiceContext;
   readonly states: JobStates;
   readonly plugins: ObjectBucket;
-  readonly trustStore: WatchedFile<TrustStore>;
+  readonly trust: TrustStoreKeeper;
   readonly policy: WatchedFile<Policy>;
   readonly memory: EnvelopeMemory;
 }
 
 const service = 'verifier';
+/** A verifier whose trust store is behind lets another have the submission, for some seconds. */
+const outdatedDeliveries = 5;
 
 /** Handles one JobSubmitted. */
 export async function handleSubmission(parts: VerifierParts, delivery: Delivery): Promise<void> {
@@ -131,6 +134,13 @@ async function openJob(
 
 async function decide(parts: VerifierParts, job: JobSubmitted, delivery: Delivery): Promise<VerifyDecision> {
   const plugin = await findPlugin(job.plugin.content, parts.plugins);
+  const { store, problem } = await parts.trust.current();
+  if (
+    problem?.reason === 'TRUST_STORE_OUTDATED' &&
+    store === null &&
+    delivery.deliveryCount < outdatedDeliveries
+  )
+    throw new OperationalError(problem.reason, problem.detail, { retryMs: 250 });
   const decision = decideSubmission(
     job,
     {
@@ -138,7 +148,8 @@ async function decide(parts: VerifierParts, job: JobSubmitted, delivery: Deliver
       publishedAtMs: delivery.publishedAtMs,
       submissionSequence: delivery.sequence,
       plugin,
-      trustStore: parts.trustStore.current(),
+      trustStore: store,
+      trustStoreProblem: problem,
       policy: parts.policy.current(),
     },
     parts.memory,

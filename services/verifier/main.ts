@@ -5,11 +5,14 @@ import { JobStates } from '../platform/job-state.ts';
 import type { StartService } from '../platform/service.ts';
 import { consumers, requestFilters } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
-import { createEnvelopeMemory, parsePolicy, parseTrustStore } from '../trust/index.ts';
+import { createEnvelopeMemory, parsePolicy } from '../trust/index.ts';
+import { TrustStoreKeeper } from '../trust-store/keeper.ts';
+import { TrustStoreMarks } from '../trust-store/marks.ts';
 import { loadVerifierConfig } from './config.ts';
 import { Gate } from './gate.ts';
 import type { VerifierParts } from './handler.ts';
 import { handleSubmission, rejectExhausted } from './handler.ts';
+import { RevocationSweep } from './sweep.ts';
 import { answerUpload } from './uploads.ts';
 
 const slots = 32;
@@ -18,16 +21,22 @@ const maxUploadBytes = 256 * 1024 * 1024;
 
 export const start: StartService = async (context) => {
   const { bus, log, clock } = context;
-  const config = loadVerifierConfig();
+  const { files } = loadVerifierConfig();
+  const marks = new TrustStoreMarks(await bus.kv('trust'));
+  const trust = await TrustStoreKeeper.open({ files, marks, clock, log });
   const plugins = await bus.objects('plugins');
   const parts: VerifierParts = {
     context,
     states: await JobStates.bind(bus),
     plugins,
-    trustStore: new WatchedFile(config.trustStoreFile, parseTrustStore, log),
-    policy: new WatchedFile(config.policyFile, parsePolicy, log),
+    trust,
+    policy: new WatchedFile(files.policy, parsePolicy, log),
     memory: createEnvelopeMemory(),
   };
+  const sweep = new RevocationSweep(parts);
+  trust.onChange((store) => store !== null && sweep.onStore(store));
+  // What was revoked while no verifier ran.
+  if (trust.latest.store !== null) sweep.onStore(trust.latest.store);
   const uploads = { plugins, uploads: await bus.kv('uploads'), log, maxBytes: maxUploadBytes };
   const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) =>
     answerUpload(uploads, request),
@@ -48,13 +57,17 @@ export const start: StartService = async (context) => {
     failed: loop.failed,
     checks: [
       () =>
-        parts.trustStore.current() === null ? `no usable trust store in ${config.trustStoreFile}` : null,
-      () => (parts.policy.current() === null ? `no usable policy in ${config.policyFile}` : null),
+        parts.trust.latest.store === null
+          ? `no usable trust store: ${parts.trust.latest.problem?.detail ?? 'see the log'}`
+          : null,
+      () => (parts.policy.current() === null ? 'no usable policy file: see the log' : null),
       () => gate.trouble,
     ],
     stop: async () => {
       stopUploads();
       await loop.stop();
+      await trust.stop();
+      await sweep.stop();
     },
   };
 };

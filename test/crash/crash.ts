@@ -9,10 +9,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Entry } from '../../services/client/index.ts';
 import { OperationalError, UsageError } from '../../services/platform/errors.ts';
-import { Bus } from '../../services/platform/nats/bus.ts';
 import { terminalKinds } from '../../services/platform/topology.ts';
 import type { TestSystem } from '../with-system.ts';
-import { startTestSystem } from '../with-system.ts';
+import { connectAsDeployment, startTestSystem } from '../with-system.ts';
 import { inflict } from './faults.ts';
 import { leftOver } from './left-over.ts';
 import { submitAll } from './load.ts';
@@ -128,7 +127,7 @@ const isEnd = (kind: string): boolean => terminalKinds.some((terminal) => termin
 
 /** SUBMISSIONS and JOBS are empty soon after the last job has ended. */
 async function busFaults(system: TestSystem): Promise<string[]> {
-  const bus = await Bus.connect({ url: system.url, name: 'crash-test', credentials: null });
+  const bus = await connectAsDeployment(system);
   const giveUpAt = performance.now() + emptyMs;
   try {
     for (;;) {

@@ -1,21 +1,30 @@
 /** What strangers put on the bus harms nobody: it becomes a dead letter or a clear error, and the next job runs. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { connect as natsConnect } from 'nats';
+import { connect as natsConnect, nkeyAuthenticator } from 'nats';
 import { uuidV7 } from '../../services/client/index.ts';
 import { encode } from '../../services/platform/codec.ts';
 import { Bus } from '../../services/platform/nats/bus.ts';
 import type { TestSystem } from '../with-system.ts';
-import { finished, startTestSystem, text } from '../with-system.ts';
+import { connectAsDeployment, finished, startTestSystem, text } from '../with-system.ts';
 
 let system: TestSystem;
+/** A tenant with a mind of its own. */
 let bus: Bus;
+let deployment: Bus;
 before(async () => {
   system = await startTestSystem();
-  bus = await Bus.connect({ url: system.url, name: 'stranger', credentials: null });
+  bus = await Bus.connect({
+    url: system.url,
+    name: 'stranger',
+    credentials: system.system.credentialsOf('acme'),
+  });
+  deployment = await connectAsDeployment(system);
 });
 after(async () => {
   await bus.close();
+  await deployment.close();
   await system.stop();
 });
 
@@ -50,7 +59,11 @@ for (const [what, reason, bytes] of garbage)
   });
 
 test('subjects with wrong tokens are dead letters, and the next job runs', async () => {
-  for (const subject of ['job.submitted.acme.not-a-uuid', 'job.submitted.ACME.x.y.z', 'job.submitted.x'])
+  for (const subject of [
+    'job.submitted.acme.not-a-uuid',
+    'job.submitted.acme.x.y.z',
+    'job.cancel-requested.acme.-',
+  ])
     await bus.publish(subject, cancel(uuidV7()));
   await nextJobRuns();
 });
@@ -64,7 +77,7 @@ test('a second submission of a job id is a dead letter; the first runs once', as
   };
   await system.client.submit(request);
   // Another submission of the same id, not a repetition of the same message.
-  const stored = await bus.nextMessage('SUBMISSIONS', 1, `job.submitted.acme.${request.jobId}`);
+  const stored = await deployment.nextMessage('SUBMISSIONS', 1, `job.submitted.acme.${request.jobId}`);
   if (stored !== null) await bus.publish(stored.subject, stored.data, { id: 'another' });
   else await bus.publish(`job.submitted.acme.${request.jobId}`, cancel(request.jobId));
   const result = finished(await system.client.wait(request.jobId));
@@ -104,7 +117,9 @@ test('dead letters are listed and shown; a submission among them is sent again u
 test('2 MiB in one message: our client says so before sending; the server drops a stranger, services stay up', async () => {
   const subject = `job.submitted.acme.${uuidV7()}`;
   await assert.rejects(bus.publish(subject, Buffer.alloc(2 << 20)), { code: 'TOO_LARGE' });
-  const stranger = await natsConnect({ servers: system.url, reconnect: false });
+  const seed = /^SU\w+$/m.exec(readFileSync(system.system.credentialsOf('acme'), 'utf8'))?.[0] ?? '';
+  const authenticator = nkeyAuthenticator(Buffer.from(seed));
+  const stranger = await natsConnect({ servers: system.url, reconnect: false, authenticator });
   const gone = stranger.closed();
   assert.throws(() => stranger.publish(subject, Buffer.alloc(2 << 20)), /MAX_PAYLOAD/);
   await stranger.close();

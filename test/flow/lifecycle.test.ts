@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { eventually } from '../with-nats.ts';
 import type { TestSystem } from '../with-system.ts';
-import { finished, processesWith, startTestSystem, text } from '../with-system.ts';
+import { connectAsDeployment, finished, processesWith, startTestSystem, text } from '../with-system.ts';
 
 let system: TestSystem;
 before(async () => {
@@ -104,8 +104,7 @@ test('a job that waits is cancelled before it starts', async () => {
 });
 
 test('what has ended leaves the bus empty', async () => {
-  const { Bus } = await import('../../services/platform/nats/bus.ts');
-  const bus = await Bus.connect({ url: system.url, name: 'looker', credentials: null });
+  const bus = await connectAsDeployment(system);
   try {
     await eventually('SUBMISSIONS and JOBS are empty', async () => {
       const states = await Promise.all(['SUBMISSIONS', 'JOBS'].map((stream) => bus.streamState(stream)));

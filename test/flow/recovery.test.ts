@@ -1,8 +1,12 @@
 /** What happens to the bus under a running system; it goes on by itself. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import { connect } from 'nats';
+import { connect, nkeyAuthenticator } from 'nats';
+import { userCredentials } from '../../services/platform/access-paths.ts';
 import { OperationalError } from '../../services/platform/errors.ts';
+import { seedIn } from '../../services/platform/nats/nkeys.ts';
+import { inboxPrefix } from '../../services/platform/nats-permissions.ts';
 import { eventually } from '../with-nats.ts';
 import type { TestSystem } from '../with-system.ts';
 import { finished, startTestSystem, text } from '../with-system.ts';
@@ -34,7 +38,12 @@ async function runsAgain(): Promise<void> {
 }
 
 async function administer(what: 'consumer' | 'stream', stream: string, durable = ''): Promise<void> {
-  const connection = await connect({ servers: system.url });
+  const seed = seedIn(await readFile(userCredentials(system.stateDir, 'deployment'), 'utf8')) ?? '';
+  const connection = await connect({
+    servers: system.url,
+    inboxPrefix: inboxPrefix('deployment'),
+    authenticator: nkeyAuthenticator(Buffer.from(seed)),
+  });
   const manager = await connection.jetstreamManager();
   if (what === 'stream') await manager.streams.delete(stream);
   else await manager.consumers.delete(stream, durable);

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { uuidV7 } from '../../services/client/index.ts';
 import { OperationalError } from '../../services/platform/errors.ts';
-import { Bus } from '../../services/platform/nats/bus.ts';
 import { streamOfBucket, terminalKinds } from '../../services/platform/topology.ts';
 import type { TestSystem } from '../with-system.ts';
+import { connectAsDeployment } from '../with-system.ts';
 
 export interface Filled {
   readonly accepted: readonly string[];
@@ -22,7 +22,7 @@ export async function fill(system: TestSystem, jobs: number): Promise<Filled> {
   const envelope = system.sign(plugin.name, plugin.bytes);
   const accepted: string[] = [];
   const refused = new Map<string, number>();
-  const level = watchLevel(system.url);
+  const level = watchLevel(system);
   for (let i = 0; i < jobs; i++) {
     const jobId = uuidV7();
     try {
@@ -57,10 +57,10 @@ export async function refusedPublishes(stateDir: string): Promise<string[]> {
     .filter((line) => /BUS_FULL|maximum bytes exceeded/.test(line));
 }
 
-function watchLevel(url: string): { stop: () => Promise<number> } {
+function watchLevel(system: TestSystem): { stop: () => Promise<number> } {
   const ended = new AbortController();
   const watch = async () => {
-    const bus = await Bus.connect({ url, name: 'level', credentials: null });
+    const bus = await connectAsDeployment(system);
     let fullest = 0;
     while (!ended.signal.aborted) {
       for (const stream of ['JOBS', streamOfBucket('jobs')]) {

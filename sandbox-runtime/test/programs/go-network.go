@@ -23,7 +23,7 @@ func check(err error) {
 
 func sum(workers int) int {
 	numbers, sums := make(chan int), make(chan int)
-	for range workers {
+	for i := 0; i < workers; i++ {
 		go func() {
 			total := 0
 			for number := range numbers {
@@ -32,12 +32,12 @@ func sum(workers int) int {
 			sums <- total
 		}()
 	}
-	for number := range 10_000 {
+	for number := 0; number < 10000; number++ {
 		numbers <- number
 	}
 	close(numbers)
 	total := 0
-	for range workers {
+	for i := 0; i < workers; i++ {
 		total += <-sums
 	}
 	return total
@@ -49,13 +49,15 @@ func fetch(count int) int64 {
 	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello") }))
 	var read sync.WaitGroup
 	sizes := make([]int64, count)
-	for i := range count {
-		read.Go(func() {
+	for i := 0; i < count; i++ {
+		read.Add(1)
+		go func(size *int64) {
+			defer read.Done()
 			response, err := http.Get("http://" + listener.Addr().String())
 			check(err)
-			sizes[i], err = io.Copy(io.Discard, response.Body)
+			*size, err = io.Copy(io.Discard, response.Body)
 			check(err)
-		})
+		}(&sizes[i])
 	}
 	read.Wait()
 	total := int64(0)

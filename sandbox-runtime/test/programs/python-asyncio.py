@@ -57,9 +57,8 @@ async def by_signal():
 
 
 async def main():
-    async with asyncio.timeout(20):
-        print(await over_tcp(), await over_unix(), await over_udp(), *await by_child(), await by_signal(),
-              await asyncio.to_thread(lambda: "thread"))
+    print(await over_tcp(), await over_unix(), await over_udp(), *await by_child(), await by_signal(),
+          await asyncio.to_thread(lambda: "thread"))
 
 
-asyncio.run(main())
+asyncio.run(asyncio.wait_for(main(), 60))

@@ -93,3 +93,28 @@ threaded
 controller_not_given
 read_only
 ordinary_user
+
+# A crash must not start the host's handler of core dumps, which would run as root outside of all sandboxes.
+core_handler() {
+    local pattern
+    pattern=$(cat /proc/sys/kernel/core_pattern)
+    printf '#!/usr/bin/sh\necho crash >>/tmp/cores\n' >/tmp/core-handler
+    chmod +x /tmp/core-handler
+    echo '|/tmp/core-handler %p' >/proc/sys/kernel/core_pattern
+    from service
+    expect 'a crash' outcome=signaled signal=6 -- -- sh -c 'kill -ABRT $$'
+    check 'its core is nobody'\''s business' [ ! -e /tmp/cores ]
+    (ulimit -c 0; exec sh -c 'kill -ABRT $$') 2>"$work/stderr"
+    check 'outside, a limit of 0 does not keep the handler from starting' eventually [ -s /tmp/cores ]
+    echo "$pattern" >/proc/sys/kernel/core_pattern
+    check 'nothing is left of the crash' group_is_empty
+}
+core_handler
+
+# Without root, in a delegated group: the tests of the ordinary host, on this layout.
+rootless() {
+    group=service
+    check 'without root' /test/vm/enter service bash /test/rootless.sh
+    check 'nothing is left of the jobs without root' group_is_empty
+}
+rootless

@@ -11,6 +11,7 @@ import { exitCode } from '../exit-codes.ts';
 import { print, printJson, say } from '../output.ts';
 import { formatMs } from '../quantities.ts';
 import { signPlugin } from '../signing.ts';
+import type { System } from '../system.ts';
 import { startAll } from '../system.ts';
 import { renderSpanTree } from '../trace-tree.ts';
 import type { DemoCase } from './cases.ts';
@@ -38,7 +39,7 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   const starting = startAll({ stateDir: workplace.stateDir, port: 0, logs: 'files' });
   try {
     const [plugins, system] = await Promise.all([building, starting]);
-    const code = await withDemoClient(system.url, (client) =>
+    const code = await withDemoClient(system, (client) =>
       show({ client, plugins, key: workplace.key, json: options.json, signal: interruption.signal }),
     );
     if (!options.json && code === 0)
@@ -55,8 +56,8 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   }
 }
 
-async function withDemoClient<T>(url: string, work: (client: SandbusClient) => Promise<T>): Promise<T> {
-  const client = await connect({ url });
+async function withDemoClient<T>(system: System, work: (client: SandbusClient) => Promise<T>): Promise<T> {
+  const client = await connect({ url: system.url, credentials: system.credentialsOf('default') });
   return work(client).finally(() => client.close());
 }
 

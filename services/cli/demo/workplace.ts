@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import type { SigningKey } from '../../trust/index.ts';
 import { encodePolicy } from '../../trust/index.ts';
 import { defaultPolicy } from '../default-policy.ts';
-import { expectValue, loadSigningKey, makeKeyPair } from '../signing.ts';
-import { addKey, initStore } from '../trust-file.ts';
+import { loadPrivateKey } from '../private-keys.ts';
+import { expectValue, makeKeyPair } from '../signing.ts';
+import { addKey, initStore, loadRootKey } from '../trust-file.ts';
 
 export interface Workplace {
   readonly folder: string;
@@ -27,7 +28,7 @@ export async function makeWorkplace(): Promise<Workplace> {
     await trustKey(join(stateDir, 'trust.json'), publicPath);
     const policy = expectValue(encodePolicy(defaultPolicy), 'policy');
     await writeFile(join(stateDir, 'policy.json'), policy, { mode: 0o600 });
-    return { folder, stateDir, key: await loadSigningKey(keyFile), remove };
+    return { folder, stateDir, key: await loadPrivateKey(keyFile), remove };
   } catch (error) {
     await remove();
     throw error;
@@ -36,8 +37,8 @@ export async function makeWorkplace(): Promise<Workplace> {
 
 async function trustKey(store: string, publicKeyFile: string): Promise<void> {
   const nowMs = Date.now();
-  await initStore(store, nowMs + dayMs, 1);
-  await addKey(store, {
+  await initStore(store, { expiresMs: nowMs + dayMs, threshold: 1, rootKey: null });
+  await addKey(store, await loadRootKey(store, null), {
     publicKeyFile,
     owner: 'Demo',
     plugins: ['*'],

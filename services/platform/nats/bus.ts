@@ -11,6 +11,7 @@ import type {
 } from 'nats';
 import { headers as newHeaders } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
+import type { EventIdentity } from '../event-keys.ts';
 import type { Needs } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
 import { connect } from './connection.ts';
@@ -79,20 +80,28 @@ export interface StreamState {
 
 export type Stop = () => void;
 
+export interface BusOptions extends ConnectOptions {
+  /** As whom events are said on this connection; null for those who say none. */
+  readonly identity?: EventIdentity | null;
+}
+
 export class Bus {
+  readonly identity: EventIdentity | null;
   readonly #connection: NatsConnection;
   readonly #stream: JetStreamClient;
   readonly #manager: JetStreamManager;
 
-  private constructor(connection: NatsConnection, manager: JetStreamManager) {
+  private constructor(connection: NatsConnection, manager: JetStreamManager, identity: EventIdentity | null) {
+    this.identity = identity;
     this.#connection = connection;
     this.#stream = connection.jetstream({ timeout: 10_000 });
     this.#manager = manager;
   }
 
-  static async connect(options: ConnectOptions): Promise<Bus> {
+  static async connect(options: BusOptions): Promise<Bus> {
     const connection = await connect(options);
-    return new Bus(connection, await connection.jetstreamManager({ checkAPI: false }));
+    const manager = await connection.jetstreamManager({ checkAPI: false });
+    return new Bus(connection, manager, options.identity ?? null);
   }
 
   get maxPayload(): number {

@@ -1,18 +1,24 @@
 /** The connection to NATS, and what every other file here needs of it. Only this folder knows the `nats` package. */
 import { readFileSync } from 'node:fs';
-import type { ConnectionOptions, NatsConnection } from 'nats';
-import { credsAuthenticator, connect as natsConnect } from 'nats';
-import { messageOf, OperationalError } from '../errors.ts';
+import type { Authenticator, ConnectionOptions, NatsConnection } from 'nats';
+import { credsAuthenticator, connect as natsConnect, nkeyAuthenticator } from 'nats';
+import { messageOf, OperationalError, UsageError } from '../errors.ts';
+import { seedIn } from './nkeys.ts';
 
 export interface ConnectOptions {
   readonly url: string;
   /** Name that the server shows for this connection. */
   readonly name: string;
-  /** Credentials file (`.creds`), or null for a server without accounts. */
+  /** Credentials file, an nkey seed or a `.creds` with a JWT; null for a server without accounts. */
   readonly credentials: string | null;
+  /** Where this connection gets its replies; `_INBOX` unless set. */
+  readonly inboxPrefix?: string;
   /** How long a first connection is tried, milliseconds. */
   readonly timeoutMs?: number;
 }
+
+/** For JetStream contexts: what the account may use is not a service's to ask. */
+export const withoutAccountInfo = { checkAPI: false, timeout: 10_000 };
 
 /** Connects, trying again until `timeoutMs`; afterwards reconnects for ever. */
 export async function connect(options: ConnectOptions): Promise<NatsConnection> {
@@ -21,7 +27,9 @@ export async function connect(options: ConnectOptions): Promise<NatsConnection> 
     try {
       return await natsConnect(natsOptions(options));
     } catch (cause) {
-      if (performance.now() > giveUpAt || isFinal(cause)) throw unreachable(options.url, cause);
+      if (cause instanceof UsageError) throw cause;
+      if (isRefusal(cause)) throw refused(options, cause);
+      if (performance.now() > giveUpAt) throw unreachable(options.url, cause);
       await new Promise((done) => setTimeout(done, 200));
     }
   }
@@ -36,15 +44,49 @@ function natsOptions(options: ConnectOptions): ConnectionOptions {
     reconnectTimeWait: 250,
     timeout: 5000,
     pingInterval: 10_000,
-    ...(options.credentials === null
-      ? {}
-      : { authenticator: credsAuthenticator(readFileSync(options.credentials)) }),
+    // A server that reads its users anew may refuse for a moment.
+    ignoreAuthErrorAbort: true,
+    ...(options.inboxPrefix === undefined ? {} : { inboxPrefix: options.inboxPrefix }),
+    ...(options.credentials === null ? {} : { authenticator: authenticatorFrom(options.credentials) }),
   };
 }
 
-/** A wrong password does not get better by trying. */
-function isFinal(cause: unknown): boolean {
+/** The file is read at each connection, so that new credentials need no restart. */
+function authenticatorFrom(file: string): Authenticator {
+  readCredentials(file);
+  return (nonce) => {
+    const text = readCredentials(file);
+    const seed = seedIn(text);
+    const isJwt = /BEGIN NATS USER JWT/.test(text);
+    const authenticate =
+      isJwt || seed === null ? credsAuthenticator(Buffer.from(text)) : nkeyAuthenticator(Buffer.from(seed));
+    return authenticate(nonce);
+  };
+}
+
+function readCredentials(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new UsageError(`cannot read the NATS credentials ${file}: ${messageOf(cause)}`);
+  }
+  if (seedIn(text) === null) throw new UsageError(`${file} holds no NATS credentials (a user's seed, SU…)`);
+  return text;
+}
+
+/** A wrong key does not get better by trying. */
+function isRefusal(cause: unknown): boolean {
   return /authorization|authentication/i.test(messageOf(cause));
+}
+
+function refused({ url, credentials }: ConnectOptions, cause: unknown): OperationalError {
+  const what =
+    credentials === null ? 'a connection without credentials' : `the credentials in ${credentials}`;
+  const hint = 'a tenant is made with `sandbus tenant add`, its file named by SANDBUS_NATS_CREDS';
+  return new OperationalError('NATS_REFUSED', `the NATS server at ${url} does not accept ${what}: ${hint}`, {
+    cause,
+  });
 }
 
 function unreachable(url: string, cause: unknown): OperationalError {

@@ -1,8 +1,12 @@
 /** A key-value bucket with compare-and-set. Reads may be stale on replicas: decide only by create and update. */
-import { setTimeout as delay } from 'node:timers/promises';
-import type { KV, KvEntry, NatsConnection, QueuedIterator } from 'nats';
+import type { JetStreamManager, KV, NatsConnection } from 'nats';
 import { OperationalError } from '../errors.ts';
-import { isConflict } from './failures.ts';
+import { withoutAccountInfo } from './connection.ts';
+import { isConflict, isNotFound } from './failures.ts';
+
+const watchPauseMs = 200;
+/** How often a watch looks whether its bucket is still the one that it was. */
+const newBucketMs = 5_000;
 
 export interface KvValue {
   readonly key: string;
@@ -12,16 +16,20 @@ export interface KvValue {
 
 export class KvBucket {
   readonly #kv: KV;
+  readonly #manager: JetStreamManager;
   readonly #name: string;
 
-  private constructor(kv: KV, name: string) {
+  private constructor(kv: KV, manager: JetStreamManager, name: string) {
     this.#kv = kv;
+    this.#manager = manager;
     this.#name = name;
   }
 
   /** Binds to a bucket that deployment has made. */
   static async bind(connection: NatsConnection, name: string): Promise<KvBucket> {
-    return new KvBucket(await connection.jetstream().views.kv(name, { bindOnly: true }), name);
+    const stream = connection.jetstream(withoutAccountInfo);
+    const kv = await stream.views.kv(name, { bindOnly: true });
+    return new KvBucket(kv, await connection.jetstreamManager(withoutAccountInfo), name);
   }
 
   /** The value, or null when the key does not exist. */
@@ -50,18 +58,61 @@ export class KvBucket {
   }
 
   /**
-   * Calls `onValue` for each key as it stands and for every later change; null stands for a removed key. A watch that
-   * the server has forgotten, or whose bucket was made anew, begins again with every key as it stands. `complete` resolves
-   * when all keys that there were have come.
+   * Calls `onValue` for each key as it stands, then for what changes; null stands for a removed key. Of changes that
+   * follow each other closely only the last may be seen. Resolves when all keys that there are have been seen; returns
+   * its stop. It walks the bucket's messages by sequence: that needs no consumer, which services may not make and which
+   * can be lost, and goes on after any trouble where it was; in a bucket that was made anew, from its beginning.
    */
-  async watch(
-    onValue: (key: string, value: KvValue | null) => void,
-  ): Promise<{ complete: Promise<void>; stop: () => void }> {
-    const { promise: complete, resolve: initializedFn } = Promise.withResolvers<void>();
-    const first = await this.#kv.watch({ initializedFn });
-    const watch = new Watch(this.#kv, onValue);
-    void watch.run(first);
-    return { complete, stop: () => watch.stop() };
+  async watch(onValue: (key: string, value: KvValue | null) => void): Promise<() => void> {
+    let next = 1;
+    let lookAtMs = 0;
+    let stopped = false;
+    let timer: NodeJS.Timeout | undefined;
+    const walk = async () => {
+      for (let found = await this.#at(next); found !== null && !stopped; found = await this.#at(next)) {
+        next = found.revision + 1;
+        onValue(found.key, found.removed ? null : found);
+      }
+      if (performance.now() < lookAtMs) return;
+      lookAtMs = performance.now() + newBucketMs;
+      if ((await this.#lastRevision()) < next - 1) next = 1;
+    };
+    const later = () => {
+      if (!stopped)
+        timer = setTimeout(
+          () =>
+            void walk()
+              .catch(() => undefined)
+              .finally(later),
+          watchPauseMs,
+        );
+    };
+    await walk();
+    later();
+    return () => {
+      stopped = true;
+      clearTimeout(timer);
+    };
+  }
+
+  /** The first value at or after a revision that no later one has replaced. */
+  async #at(revision: number): Promise<(KvValue & { removed: boolean }) | null> {
+    const query = { seq: revision, next_by_subj: `$KV.${this.#name}.>` };
+    try {
+      const { seq, subject, data, header } = await this.#manager.streams.getMessage(
+        `KV_${this.#name}`,
+        query,
+      );
+      const removed = /^(DEL|PURGE)$/.test(header.get('KV-Operation'));
+      return { key: subject.slice(`$KV.${this.#name}.`.length), value: data, revision: seq, removed };
+    } catch (cause) {
+      if (isNotFound(cause)) return null;
+      throw new OperationalError('KV_FAILED', `KV bucket ${this.#name}: ${String(cause)}`, { cause });
+    }
+  }
+
+  async #lastRevision(): Promise<number> {
+    return (await this.#manager.streams.info(`KV_${this.#name}`)).state.last_seq;
   }
 
   async #guard<T>(action: () => Promise<T>): Promise<T | null> {
@@ -73,73 +124,3 @@ export class KvBucket {
     }
   }
 }
-
-const stallCheckMs = 5_000;
-
-class Watch {
-  readonly #kv: KV;
-  readonly #onValue: (key: string, value: KvValue | null) => void;
-  readonly #stopped = new AbortController();
-  #current: QueuedIterator<KvEntry> | null = null;
-  #seen = 0;
-
-  constructor(kv: KV, onValue: (key: string, value: KvValue | null) => void) {
-    this.#kv = kv;
-    this.#onValue = onValue;
-  }
-
-  stop(): void {
-    this.#stopped.abort();
-    this.#current?.stop();
-  }
-
-  async run(first: QueuedIterator<KvEntry>): Promise<void> {
-    const { signal } = this.#stopped;
-    let watcher: QueuedIterator<KvEntry> | null = first;
-    while (!signal.aborted) {
-      if (watcher !== null) await this.#follow(watcher);
-      if (!signal.aborted) await pause(1_000, signal);
-      watcher = signal.aborted ? null : await this.#kv.watch().catch(() => null);
-    }
-    watcher?.stop();
-  }
-
-  /** Until the watch ends, by itself or because it stands still while the bucket goes on. */
-  async #follow(watcher: QueuedIterator<KvEntry>): Promise<void> {
-    this.#current = watcher;
-    this.#seen = 0;
-    const done = new AbortController();
-    void this.#endWhenStalled(watcher, done.signal);
-    try {
-      for await (const entry of watcher) {
-        const { key, revision, value } = entry;
-        this.#seen = revision;
-        this.#onValue(key, entry.operation === 'PUT' ? { key, value, revision } : null);
-      }
-    } catch {
-      // Whatever broke it, it is made anew.
-    } finally {
-      done.abort();
-    }
-  }
-
-  async #endWhenStalled(watcher: QueuedIterator<KvEntry>, done: AbortSignal): Promise<void> {
-    for (let before = -1; !done.aborted; ) {
-      await pause(stallCheckMs, done);
-      const last = await this.#lastRevision();
-      if (last === null || done.aborted) continue;
-      const behind = last !== this.#seen;
-      if (behind && before === this.#seen) return watcher.stop();
-      before = behind ? this.#seen : -1;
-    }
-  }
-
-  /** Of the bucket; null when the server does not tell. */
-  async #lastRevision(): Promise<number | null> {
-    const status = await this.#kv.status().catch(() => null);
-    return status === null ? null : status.streamInfo.state.last_seq;
-  }
-}
-
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  delay(ms, undefined, { signal }).catch(() => undefined);

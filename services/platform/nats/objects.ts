@@ -1,10 +1,13 @@
 /**
- * An object store keyed by digest. `nats` waits for ever on an object with missing chunks, so every read has a
- * deadline, and every read is checked against the digest that it was asked for.
+ * An object store keyed by digest. Objects are read chunk by chunk, by sequence: the library would make a consumer, which
+ * services may not, and wait for ever on an object with missing chunks. Every read has a deadline and is checked against
+ * the digest that it was asked for.
  */
 import { createHash } from 'node:crypto';
-import type { NatsConnection, ObjectStore } from 'nats';
+import type { NatsConnection, ObjectInfo, ObjectStore } from 'nats';
 import { OperationalError } from '../errors.ts';
+import { withoutAccountInfo } from './connection.ts';
+import { isFull } from './failures.ts';
 
 export interface ObjectFacts {
   readonly size: number;
@@ -12,18 +15,22 @@ export interface ObjectFacts {
 }
 
 const readDeadlineMs = 60_000;
+const chunkTimeoutMs = 10_000;
 
 export class ObjectBucket {
   readonly #store: ObjectStore;
+  readonly #connection: NatsConnection;
   readonly #name: string;
 
-  private constructor(store: ObjectStore, name: string) {
+  private constructor(store: ObjectStore, connection: NatsConnection, name: string) {
     this.#store = store;
+    this.#connection = connection;
     this.#name = name;
   }
 
   static async bind(connection: NatsConnection, name: string): Promise<ObjectBucket> {
-    return new ObjectBucket(await connection.jetstream().views.os(name), name);
+    const store = await connection.jetstream(withoutAccountInfo).views.os(name);
+    return new ObjectBucket(store, connection, name);
   }
 
   /** Size and metadata, or null when there is no such object. */
@@ -54,24 +61,35 @@ export class ObjectBucket {
     sha256: string,
     sink: (chunk: Uint8Array) => void | Promise<void>,
   ): Promise<boolean> {
-    const result = await this.#guard(key, () => this.#store.get(key));
-    if (result === null) return false;
+    const info = await this.#guard(key, () => this.#store.info(key));
+    if (info === null || info.deleted) return false;
     const hash = createHash('sha256');
-    const reader = result.data.getReader();
     const giveUpAt = performance.now() + readDeadlineMs;
-    try {
-      for (;;) {
-        const { done, value } = await this.#within(giveUpAt - performance.now(), key, reader.read());
-        if (done) break;
-        hash.update(value);
-        await sink(value);
-      }
-    } finally {
-      void reader.cancel().catch(() => undefined);
+    let sequence = 0;
+    for (let left = info.size; left > 0; ) {
+      const chunk = await this.#within(giveUpAt - performance.now(), key, this.#chunkAfter(info, sequence));
+      sequence = chunk.seq;
+      left -= chunk.data.length;
+      hash.update(chunk.data);
+      await sink(chunk.data);
     }
     const actual = hash.digest('hex');
     if (actual !== sha256) throw this.#corrupt(key, sha256, actual);
     return true;
+  }
+
+  /** The next chunk; OBJECT_TIMEOUT where there should be one and is none, since that is what its absence means. */
+  async #chunkAfter(info: ObjectInfo, sequence: number): Promise<{ seq: number; data: Uint8Array }> {
+    const query = { seq: sequence + 1, next_by_subj: `$O.${this.#name}.C.${info.nuid}` };
+    const reply = await this.#guard(info.name, () =>
+      this.#connection.request(`$JS.API.DIRECT.GET.OBJ_${this.#name}`, JSON.stringify(query), {
+        timeout: chunkTimeoutMs,
+      }),
+    );
+    const seq = Number(reply.headers?.get('Nats-Sequence'));
+    if (reply.headers?.code === 404 || !(seq > sequence))
+      throw new OperationalError('OBJECT_TIMEOUT', `object ${info.name} in ${this.#name} ends too early`);
+    return { seq, data: reply.data };
   }
 
   async delete(key: string): Promise<void> {
@@ -98,9 +116,8 @@ export class ObjectBucket {
     try {
       return await action();
     } catch (cause) {
-      throw new OperationalError('OBJECT_FAILED', `object ${key} in ${this.#name}: ${String(cause)}`, {
-        cause,
-      });
+      const code = isFull(cause) ? 'BUS_FULL' : 'OBJECT_FAILED';
+      throw new OperationalError(code, `object ${key} in ${this.#name}: ${String(cause)}`, { cause });
     }
   }
 }

@@ -17,6 +17,7 @@ import {
   storedKey,
   testKey,
 } from '../fixture.ts';
+import { reject } from '../reasons.ts';
 import type { StoredKey, TrustStore } from '../trust-store.ts';
 import { ASK_ATTACKS } from './asks.ts';
 import { type Attack, attack, bentEnvelope, OTHER_SHA256 } from './attack.ts';
@@ -221,6 +222,10 @@ const FACTS: readonly Attack[] = [
     says: [ALICE.keyId, 'none of the 128 keys'],
   }),
   attack('NO_TRUST_STORE', 'no trust store', { facts: { trustStore: null } }),
+  attack('TRUST_STORE_OUTDATED', 'a trust store that was rolled back', {
+    facts: { trustStore: null, trustStoreProblem: reject('TRUST_STORE_OUTDATED', 'version 7 was seen') },
+    says: ['version 7'],
+  }),
   attack('NO_TRUST_STORE', 'a trust store without keys', { facts: { trustStore: store({ keys: [] }) } }),
   attack('NO_POLICY', 'no policy', { facts: { policy: null } }),
   attack('TRUST_STORE_OUTDATED', 'an executor with an older store', {
