@@ -18,7 +18,7 @@ export interface TestNats {
 export async function startTestNats(options: { sizeFactor?: number } = {}): Promise<TestNats> {
   const folder = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
   const identity = await everyService(folder);
-  const server = await startNatsServer({ storeDir: join(folder, 'nats') });
+  const server = await startNatsServer({ storeDir: join(folder, 'nats'), ...testedServer() });
   const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null, identity });
   await bus.ensureTopology({ replicas: 1, sizeFactor: options.sizeFactor ?? 0.1 });
   const stop = async () => {
@@ -40,4 +40,10 @@ export async function eventually(
     if (performance.now() > giveUpAt) throw new Error(`not within ${limitMs} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** The nats-server that the tests run on, where another than the installed one is to be tried. */
+export function testedServer(): { program?: string } {
+  const program = process.env.SANDBUS_NATS_SERVER;
+  return program === undefined || program === '' ? {} : { program };
 }

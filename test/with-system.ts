@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { defaultPolicy } from '../services/cli/default-policy.ts';
-import type { System } from '../services/cli/system.ts';
+import type { System, SystemOptions } from '../services/cli/system.ts';
 import { startAll } from '../services/cli/system.ts';
 import type { JobFinished, JobResult, SandbusClient, SubmitRequest } from '../services/client/index.ts';
 import { connect } from '../services/client/index.ts';
@@ -26,6 +26,7 @@ import {
   statementFor,
   withKey,
 } from '../services/trust/index.ts';
+import { testedServer } from './with-nats.ts';
 
 const dayMs = 86_400_000;
 const mebibyte = 1024 * 1024;
@@ -51,7 +52,7 @@ export interface TestSystem {
 
 export async function startTestSystem(
   environment: Record<string, string> = {},
-  tenants: readonly string[] = ['acme'],
+  options: Partial<SystemOptions> = {},
 ): Promise<TestSystem> {
   const stateDir = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
   const key = generateKey();
@@ -67,7 +68,11 @@ export async function startTestSystem(
   await publishTrust(trust);
   await writeFile(join(stateDir, 'root.pub'), publicKeyToPem(root.publicKey));
   await writeFile(join(stateDir, 'policy.json'), value(encodePolicy(defaultPolicy)));
-  const system = await startAll({ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment, tenants });
+  const system = await startAll({
+    ...{ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment, tenants: ['acme'] },
+    natsProgram: testedServer().program,
+    ...options,
+  });
   const client = await connect({
     url: system.url,
     tenant: 'acme',

@@ -38,6 +38,10 @@ export class DeletionStore {
     this.#statements.addDuplicatesOfJob.run(job.tenant, job.jobId);
   }
 
+  has(message: Cause): boolean {
+    return this.#statements.has.get(message.stream, message.sequence) !== undefined;
+  }
+
   /** Messages that may go now. */
   ready(limit: number): Cause[] {
     return this.#statements.ready.all(limit) as unknown as Cause[];
@@ -77,6 +81,7 @@ function prepare(database: DatabaseSync) {
     addDuplicatesOfJob: database.prepare(`INSERT OR IGNORE INTO deletion
       SELECT d.stream, d.stream_sequence, NULL FROM record r JOIN duplicate d ON d.sequence = r.sequence
       WHERE r.tenant = ? AND r.job_id = ? AND ${currentEpoch('d')}`),
+    has: database.prepare('SELECT 1 FROM deletion WHERE stream = ? AND stream_sequence = ?'),
     ready: database.prepare(
       'SELECT stream, stream_sequence AS sequence FROM deletion WHERE awaits IS NULL LIMIT ?',
     ),

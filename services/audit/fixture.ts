@@ -157,7 +157,7 @@ export async function say(
   cause: Cause,
   more: Said = {},
 ) {
-  const id = more.id ?? eventId(authors.get(`job.${kind}`)?.[0] ?? 'router', kind, cause);
+  const id = more.id ?? eventId(authors.get(`job.${kind}`)?.[0] ?? 'router', kind, cause, job);
   const subject = subjects.job(kind, job);
   const { [headerNames.signature]: signature = '' } = signedHeaders(bus, { subject, id, data });
   const headers = {

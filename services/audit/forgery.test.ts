@@ -94,7 +94,9 @@ describe('a forged terminal event', () => {
       assert.equal(row?.state, 'submitted');
       assert.equal((await f.bus.streamState('SUBMISSIONS')).messages, 1);
       // The real event, under the id that the forged one had taken, still ends the job.
-      await say(f.bus, job, 'cancelled', cancelled(job), cause, { id: eventId('router', 'again', cause) });
+      await say(f.bus, job, 'cancelled', cancelled(job), cause, {
+        id: eventId('router', 'again', cause, job),
+      });
       await eventually('ended', async () => (await f.bus.streamState('SUBMISSIONS')).messages === 0);
     });
 });

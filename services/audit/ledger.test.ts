@@ -94,12 +94,12 @@ describe('once and only once', () => {
     [
       'another message in the same place (the stream was made anew)',
       message('JOBS', 5, subjects.job('started', other), Buffer.from('b')),
-      ['executor:started:JOBS:1', 'unknown:started:JOBS:5'],
+      ['executor:started:JOBS:1', `unknown:started:${other.jobId}:JOBS:5`],
     ],
     [
       'the same place in another stream',
       { ...event, stream: 'SUBMISSIONS', subject: subjects.job('submitted', other) },
-      ['executor:started:JOBS:1', 'submitter:submitted:SUBMISSIONS:5'],
+      ['executor:started:JOBS:1', `submitter:submitted:${other.jobId}:SUBMISSIONS:5`],
     ],
   ];
   for (const [what, second, eventIds] of cases)
@@ -202,4 +202,40 @@ describe('what the events say of a job', () => {
     assert.equal(ledger.jobs.read(spy)?.traceId, null);
     assert.equal(ledger.jobs.read(job)?.traceId, trace.split('-')[1]);
   });
+});
+
+describe('a message that comes back to its stream after it was deleted', () => {
+  const [ended, open, unreadable] = [newJob(), newJob(), newJob()];
+  const ledger = emptyLedger();
+  const submitted = (sequence: number, job: typeof ended) =>
+    message('SUBMISSIONS', sequence, subjects.job('submitted', job), submission(job));
+  const end = message(
+    'JOBS',
+    1,
+    subjects.job('cancelled', ended),
+    cancelled(ended),
+    withId('router:c:SUBMISSIONS:1'),
+  );
+  const garbage = message('SUBMISSIONS', 3, subjects.job('submitted', unreadable), Buffer.from('?'));
+  const letter = message('JOBS', 2, subjects.job('dead-lettered', unreadable), Buffer.from('x'), {
+    ...withId(`verifier:dead-lettered:${unreadable.jobId}:SUBMISSIONS:3`),
+    'Sandbus-Cause': 'SUBMISSIONS:3',
+  });
+  const [first, waiting] = [submitted(1, ended), submitted(2, open)];
+  ledger.append([first, end, waiting, garbage, letter], 1000);
+  for (const { stream, sequence } of [first, end, garbage, letter])
+    ledger.deletions.done({ stream, sequence });
+
+  const cases: [what: string, message: StreamMessage, mayLeave: boolean][] = [
+    ['the submission of an ended job', first, true],
+    ['its terminal event', end, true],
+    ['the submission of an open job', waiting, false],
+    ['what is kept in a dead letter', garbage, true],
+    ['the dead letter', letter, true],
+    ['one that was never recorded', submitted(9, open), false],
+    ['another one in the same place', submitted(1, open), false],
+  ];
+  for (const [what, one, mayLeave] of cases)
+    test(`${what}: ${mayLeave ? 'leaves again' : 'stays'}`, () =>
+      assert.equal(ledger.releaseAgain(one), mayLeave));
 });

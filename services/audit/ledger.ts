@@ -11,6 +11,7 @@ import type { AuditRecord } from '../platform/codec.ts';
 import { badSignature } from '../platform/events.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause } from '../platform/topology.ts';
+import { eventId, jobOfAnySubject, serviceNames } from '../platform/topology.ts';
 import { inTransaction, reading } from './database.ts';
 import { consumerOf, DeletionStore } from './deletion-store.ts';
 import { JobStore } from './job-store.ts';
@@ -46,6 +47,29 @@ export class Ledger {
   /** True when the message of that place is in the ledger. */
   has(message: Cause): boolean {
     return reading(() => this.records.holds(message, this.records.epoch(message.stream)));
+  }
+
+  /**
+   * For a message that is still on the bus: notes again that it may leave, if it may. (A server that is killed forgets
+   * deletions that it has confirmed.) Returns whether it may.
+   */
+  releaseAgain(message: StreamMessage): boolean {
+    return inTransaction(this.#database, () => {
+      const known = this.#known(message, this.records.epoch(message.stream));
+      if (known === null || known.subject !== message.subject || !sameBytes(known.payload, message.data))
+        return false;
+      const facts = factsOf(message);
+      this.#release(message, facts, hasJob(facts) ? this.jobs.read(facts) : null);
+      if (this.#hasDeadLetter(message)) this.deletions.add(message, null);
+      return this.deletions.has(message);
+    });
+  }
+
+  #hasDeadLetter(message: StreamMessage): boolean {
+    const job = jobOfAnySubject(message.subject);
+    return serviceNames.some(
+      (service) => this.records.ofEvent(eventId(service, 'dead-lettered', message, job)) !== null,
+    );
   }
 
   #add(message: StreamMessage, recordedAt: number): AuditRecord | null {

@@ -54,7 +54,7 @@ async function run(context: ServiceContext, config: AuditConfig, database: Datab
   const spans = new SpanStore(database);
   const waiters = new Waiters(pollLimits);
   const outbox = new Outbox(bus, ledger.records, database, log);
-  const retention = new Retention(bus, ledger.deletions, database, log);
+  const retention = new Retention(bus, ledger, database, log);
   const downloads = new Downloads(config.downloadFolder, () => bus.objects('artifacts'));
   const committer = new Committer({
     ...{ bus, ledger, telemetry, clock },

@@ -73,7 +73,7 @@ function givenId(message: StreamMessage): string | null {
 
 function idOfPlace(message: StreamMessage): string {
   const author = message.stream === 'SUBMISSIONS' ? 'submitter' : 'unknown';
-  return eventId(author, kindOf(message.subject), message);
+  return eventId(author, kindOf(message.subject), message, jobOfAnySubject(message.subject));
 }
 
 function signerOf(message: StreamMessage): string {

@@ -107,7 +107,7 @@ export class Outbox {
     const bytes = recordBytes(record, this.#bus.maxPayload - messageOverheadBytes);
     const subject = subjects.audit(record, record.kind);
     // Not a Nats-Msg-Id: after a crash the record must be published again at its place, not dropped as known.
-    const id = eventId('audit', 'record', { stream: 'LEDGER', sequence: record.sequence });
+    const id = eventId('audit', 'record', { stream: 'LEDGER', sequence: record.sequence }, record);
     await this.#bus.publish(subject, bytes, {
       headers: {
         ...signedHeaders(this.#bus, { subject, id, data: bytes }),

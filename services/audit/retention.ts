@@ -4,22 +4,30 @@ import type { Logger } from '../platform/log.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import { inTransaction, reading } from './database.ts';
 import type { DeletionStore } from './deletion-store.ts';
+import type { Ledger } from './ledger.ts';
+import { ledgerStreams } from './message-facts.ts';
 import { reaching, Worker } from './worker.ts';
 
 /** Deletions on their way at one time. */
 const windowMessages = 32;
 /** Acks give no notice, so the floors are looked at again and again while something waits for them. */
 const floorPollMs = 1000;
+/** How often the streams are looked at for what should have left them. */
+const sweepMs = 15_000;
 
 export class Retention {
   readonly worker: Worker;
   readonly #bus: Bus;
+  readonly #ledger: Ledger;
   readonly #deletions: DeletionStore;
   readonly #database: DatabaseSync;
 
-  constructor(bus: Bus, deletions: DeletionStore, database: DatabaseSync, log: Logger) {
+  #sweepAtMs = 0;
+
+  constructor(bus: Bus, ledger: Ledger, database: DatabaseSync, log: Logger) {
     this.#bus = bus;
-    this.#deletions = deletions;
+    this.#ledger = ledger;
+    this.#deletions = ledger.deletions;
     this.#database = database;
     this.worker = new Worker('retention', () => this.#turn(), log);
   }
@@ -29,17 +37,41 @@ export class Retention {
     await this.#deleteReady();
     const waiting = await this.#liftWaits();
     await this.#deleteReady();
-    return waiting ? floorPollMs : null;
+    if (performance.now() >= this.#sweepAtMs) {
+      for (const stream of ledgerStreams) await this.#sweep(stream);
+      this.#sweepAtMs = performance.now() + sweepMs;
+    }
+    return waiting ? floorPollMs : sweepMs;
+  }
+
+  /** A server that is killed brings back messages that it had deleted: usually the oldest in their stream. */
+  async #sweep(stream: string): Promise<void> {
+    let found = 0;
+    let message = await this.#bus.nextMessage(stream, 1, '>');
+    // One look in the usual case; through the whole stream when there was something.
+    while (message !== null && !this.worker.stopped) {
+      if (this.#ledger.releaseAgain(message)) found++;
+      else if (found === 0) return;
+      if (found % windowMessages === windowMessages - 1) await this.#deleteReady();
+      message = await this.#bus.nextMessage(stream, message.sequence + 1, '>');
+    }
+    await this.#deleteReady();
   }
 
   async #deleteReady(): Promise<void> {
     for (;;) {
       const messages = reading(() => this.#deletions.ready(windowMessages));
       if (messages.length === 0) return;
-      await Promise.all(messages.map(({ stream, sequence }) => this.#bus.deleteMessage(stream, sequence)));
+      const tried = await Promise.allSettled(
+        messages.map(({ stream, sequence }) => this.#bus.deleteMessage(stream, sequence)),
+      );
+      const gone = messages.filter((_, index) => tried[index]?.status === 'fulfilled');
       inTransaction(this.#database, () => {
-        for (const message of messages) this.#deletions.done(message);
+        for (const message of gone) this.#deletions.done(message);
       });
+      // One that cannot be deleted must not hold up the others of its window for ever.
+      const failure = tried.find((result) => result.status === 'rejected');
+      if (failure !== undefined) throw failure.reason;
     }
   }
 

@@ -33,7 +33,7 @@ describe('recording', () => {
     const cause = await submit(f.bus, job, data);
     await eventually('ack', async () => (await f.bus.ackFloor('SUBMISSIONS', 'audit')) >= cause.sequence);
     const [record] = await askRecords(f.bus, 'acme');
-    assert.equal(record?.eventId, eventId('submitter', 'submitted', cause));
+    assert.equal(record?.eventId, eventId('submitter', 'submitted', cause, job));
     assert.deepEqual([record?.sequence, record?.tenantSequence, record?.signer], [0, 0, 'submitter']);
     assert.deepEqual(Buffer.from(record?.payload ?? []), data);
     await service.stop();
@@ -71,14 +71,17 @@ describe('recording', () => {
     await using f = await fixture();
     const victim = newJob();
     const job = newJob('evil');
-    const headers = { 'Nats-Msg-Id': 'router:cancelled:SUBMISSIONS:2', [headerNames.cause]: 'JOBS:1' };
+    const headers = {
+      'Nats-Msg-Id': `router:cancelled:${victim.jobId}:SUBMISSIONS:2`,
+      [headerNames.cause]: 'JOBS:1',
+    };
     await submit(f.bus, job, submission(job), headers);
     const cause = await submit(f.bus, victim);
     await say(f.bus, victim, 'cancelled', cancelled(victim), cause);
     await f.startAudit();
     await eventually('records', async () => (await askRecords(f.bus, 'acme')).length === 2);
     const [own] = await askRecords(f.bus, 'evil');
-    assert.equal(own?.eventId, 'submitter:submitted:SUBMISSIONS:1');
+    assert.equal(own?.eventId, `submitter:submitted:${job.jobId}:SUBMISSIONS:1`);
   });
 
   for (const [what, subject] of [

@@ -27,6 +27,10 @@ export class Worker {
     this.failed.catch(() => undefined);
   }
 
+  get stopped(): boolean {
+    return this.#stopped;
+  }
+
   wake(): void {
     if (this.#stopped) return;
     clearTimeout(this.#timer);

@@ -14,7 +14,7 @@ export const defaultPolicy: PolicyContent = {
     tmpBytes: gibibyte,
     network: false,
     gpu: true,
-    concurrency: 16,
+    concurrency: 64,
     maxAttempts: 5,
   },
   tenants: {},

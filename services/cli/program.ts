@@ -76,6 +76,11 @@ const groups: readonly Group[] = [
     register: async (program) => (await import('./audit.ts')).registerAudit(program),
   },
   {
+    commands: ['dead-letters'],
+    heading: 'Jobs:',
+    register: async (program) => (await import('./dead-letters.ts')).registerDeadLetters(program),
+  },
+  {
     commands: topics,
     heading: 'Help:',
     register: async (program) => (await import('./topics.ts')).registerTopics(program),

@@ -240,10 +240,10 @@ describe('interrupted', () => {
   it('a job that the bus took while the command was being interrupted is cancelled', async () => {
     const { client, system } = cli.system;
     const request = await toRequest(join(cli.folder, 'sleeper.sh'), ['40'], { wall: 50_000 });
-    process.kill(system.natsPid, 'SIGSTOP');
+    process.kill(system.pidOf('nats-server'), 'SIGSTOP');
     const running = runJob(client, request, false);
     process.emit('SIGHUP', 'SIGHUP');
-    process.kill(system.natsPid, 'SIGCONT');
+    process.kill(system.pidOf('nats-server'), 'SIGCONT');
     assert.equal(await running, 130);
     await nothingRuns();
   });

@@ -6,18 +6,19 @@ import { createInterface } from 'node:readline';
 import { ensureAccess } from '../platform/access.ts';
 import { tenantCredentials, userCredentials } from '../platform/access-paths.ts';
 import { installation, serviceEnvironment } from '../platform/config.ts';
-import { messageOf, UsageError } from '../platform/errors.ts';
-import { Bus } from '../platform/nats/bus.ts';
+import { UsageError } from '../platform/errors.ts';
 import { renderAccounts } from '../platform/nats-accounts.ts';
-import { inboxPrefix } from '../platform/nats-permissions.ts';
-import type { NatsServer } from '../platform/nats-server.ts';
-import { startNatsServer } from '../platform/nats-server.ts';
-import type { Child, Exit } from '../platform/process.ts';
+import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
 import { ensureServiceKeys } from '../platform/service-keys.ts';
 import type { ServiceName } from '../platform/topology.ts';
 import { serviceNames } from '../platform/topology.ts';
 import { watchAccess } from './access-watch.ts';
+import type { Started } from './kept-process.ts';
+import { describeExit, KeptProcess } from './kept-process.ts';
+import { keptNatsNodes } from './nats-nodes.ts';
+import type { TopologyKeeper } from './topology-keeper.ts';
+import { keepTopology } from './topology-keeper.ts';
 
 export interface SystemOptions {
   /** Ledger, JetStream files, caches, logs; made when missing. */
@@ -32,18 +33,25 @@ export interface SystemOptions {
   readonly tenants?: readonly string[];
   readonly replicas?: number;
   readonly sizeFactor?: number;
+  /** nats-server program; found on this machine unless given. */
+  readonly natsProgram?: string | undefined;
+  /** Servers of a NATS cluster on this machine; 1 unless given. With three, `replicas` may be three. */
+  readonly nodes?: number;
+  /** How many executors share the work; 1 unless given. */
+  readonly executors?: number;
   /** Told when something starts, dies or is started again. */
   readonly onEvent?: (text: string) => void;
 }
 
+export type Part = ServiceName | 'nats-server' | `nats-server-${number}` | `executor-${number}`;
+
 export interface System {
   readonly url: string;
-  readonly natsPid: number;
   /** File with the credentials of a tenant. */
   credentialsOf(tenant: string): string;
-  /** Process id of a service as it runs now. */
-  pidOf(service: ServiceName): number;
-  /** Resolves when nats-server has ended by itself: nothing works then. */
+  /** Process id of a part as it runs now; 0 while it does not. A second executor is `executor-2`. */
+  pidOf(part: Part): number;
+  /** Resolves when a part does not stay up although it was started again and again. */
   readonly failed: Promise<string>;
   /** Stops the services, which drain, then the server. */
   stop(): Promise<void>;
@@ -51,134 +59,103 @@ export interface System {
 
 const stopGraceMs = 20_000;
 const readyDeadlineMs = 30_000;
-const restartDelayMs = 1_000;
 
-/** Starts everything and resolves when all four services are ready. Whatever was started is stopped when one fails. */
+/**
+ * Starts everything and resolves when all services are ready. Whatever was started is stopped when one fails; what
+ * dies later is started again.
+ */
 export async function startAll(options: SystemOptions): Promise<System> {
   await mkdir(options.stateDir, { recursive: true, mode: 0o700 });
   const lock = await lockState(options.stateDir);
-  const onEvent = options.onEvent ?? (() => undefined);
-  let nats: NatsServer | null = null;
-  const services: ManagedService[] = [];
+  const services: KeptProcess[] = [];
+  const nats = await keptNatsNodes(options);
+  let topology: TopologyKeeper | null = null;
   let stopWatching = () => {};
   const stop = async () => {
     stopWatching();
     await Promise.all(services.map((service) => service.stop()));
-    await nats?.stop();
+    await topology?.stop();
+    await nats.stop();
     await lock.release();
   };
   try {
     await ensureServiceKeys(options.stateDir);
     const access = await ensureAccess(options.stateDir, options.tenants ?? ['default']);
-    nats = await startNatsServer({
-      storeDir: join(options.stateDir, 'nats'),
-      port: options.port,
-      accounts: renderAccounts(access),
-    });
-    stopWatching = watchAccess(options.stateDir, access, nats, onEvent);
-    await makeTopology(nats.url, options);
-    onEvent(`nats-server listens on ${nats.url}`);
-    for (const name of serviceNames) services.push(new ManagedService(name, nats.url, options));
+    await nats.start(renderAccounts(access));
+    stopWatching = watchAccess(options.stateDir, access, nats, options.onEvent ?? (() => undefined));
+    topology = await keepTopology(nats.url(), options);
+    options.onEvent?.(`nats-server listens on ${nats.url()}`);
+    for (const { name, label } of serviceInstances(options))
+      services.push(keptService(name, label, nats.url(), options));
     await Promise.all(services.map((service) => service.start()));
   } catch (error) {
     await stop();
     throw error;
   }
+  const all = [...nats.processes, ...services];
   return {
-    url: nats.url,
-    natsPid: nats.pid,
+    url: nats.url(),
     credentialsOf: (tenant) => tenantCredentials(options.stateDir, tenant),
-    pidOf: (name) => services.find((service) => service.name === name)?.pid ?? 0,
-    failed: nats.exited.then(
-      (exit) => `nats-server ended (${describe(exit)}): see its log in ${options.stateDir}/nats`,
-    ),
+    pidOf: (part) => all.find(({ name }) => name === part)?.pid ?? 0,
+    failed: Promise.race(all.map(({ givenUp }) => givenUp)),
     stop,
   };
 }
 
-async function makeTopology(url: string, options: SystemOptions): Promise<void> {
-  const bus = await Bus.connect({
-    url,
-    name: 'deployment',
-    credentials: userCredentials(options.stateDir, 'deployment'),
-    inboxPrefix: inboxPrefix('deployment'),
-  });
-  await bus.ensureTopology({ replicas: options.replicas ?? 1, sizeFactor: options.sizeFactor ?? 1 });
-  await bus.close();
+function serviceInstances({ executors = 1 }: SystemOptions): { name: ServiceName; label: string }[] {
+  const more = Array.from({ length: executors - 1 }, (_, index) => `executor-${index + 2}`);
+  return [
+    ...serviceNames.map((name) => ({ name, label: name })),
+    ...more.map((label) => ({ name: 'executor' as const, label })),
+  ];
 }
 
-/** A service process that is started again when it dies. */
-class ManagedService {
-  readonly name: ServiceName;
-  readonly #url: string;
-  readonly #options: SystemOptions;
-  #child: Child | null = null;
-  #stopping = false;
-  #restart: NodeJS.Timeout | undefined;
+function keptService(name: ServiceName, label: string, url: string, options: SystemOptions): KeptProcess {
+  return new KeptProcess({
+    name: label,
+    onEvent: (text) => options.onEvent?.(`service ${text}`),
+    start: () => startService(name, label, url, options),
+  });
+}
 
-  constructor(name: ServiceName, url: string, options: SystemOptions) {
-    this.name = name;
-    this.#url = url;
-    this.#options = options;
-  }
+/** Resolves when the service has said that it is ready. */
+async function startService(
+  name: ServiceName,
+  label: string,
+  url: string,
+  options: SystemOptions,
+): Promise<Started> {
+  const log = await openLog(options, label);
+  const main = join(installation.root, 'services/cli/main.ts');
+  const child = await startChild(process.execPath, [main, 'service', name], {
+    env: serviceEnvironment({
+      ...options.environment,
+      SANDBUS_NATS_URL: url,
+      SANDBUS_STATE_DIR: options.stateDir,
+      SANDBUS_NATS_CREDS: userCredentials(options.stateDir, name),
+      // Four services cannot share one address.
+      SANDBUS_HEALTH_ADDRESS: undefined,
+    }),
+    stdio: ['ignore', 'pipe', log?.fd ?? 'inherit'],
+    ownGroup: true,
+    diesWithParent: true,
+  }).finally(() => log?.close());
+  await untilReady(child, label, options);
+  const stop = async () => void (await stopChild(child, stopGraceMs));
+  return { pid: child.pid, exited: child.exited, stop };
+}
 
-  get pid(): number {
-    return this.#child?.pid ?? 0;
-  }
-
-  /** Resolves when the service has said that it is ready. */
-  async start(): Promise<void> {
-    const log = await openLog(this.#options, this.name);
-    try {
-      const main = join(installation.root, 'services/cli/main.ts');
-      this.#child = await startChild(process.execPath, [main, 'service', this.name], {
-        env: serviceEnvironment({
-          ...this.#options.environment,
-          SANDBUS_NATS_URL: this.#url,
-          SANDBUS_STATE_DIR: this.#options.stateDir,
-          SANDBUS_NATS_CREDS: userCredentials(this.#options.stateDir, this.name),
-        }),
-        stdio: ['ignore', 'pipe', log?.fd ?? 'inherit'],
-        ownGroup: true,
-        diesWithParent: true,
-      });
-    } finally {
-      await log?.close();
-    }
-    const child = this.#child;
-    await this.#ready(child);
-    void child.exited.then((exit) => this.#onExit(exit));
-  }
-
-  async #ready(child: Child): Promise<void> {
-    const lines = createInterface({ input: child.stdout ?? createReadStream('/dev/null') });
-    const said = new Promise<true>((resolve) =>
-      lines.on('line', (line) => line.includes('"ready"') && resolve(true)),
-    );
-    const timer = setTimeout(() => child.kill('SIGKILL'), readyDeadlineMs);
-    const ended = await Promise.race([said, child.exited]).finally(() => clearTimeout(timer));
-    if (ended === true) return;
-    const file = join(this.#options.stateDir, 'logs', `${this.name}.log`);
-    const log = this.#options.logs === 'files' ? await readFile(file, 'utf8').catch(() => '') : '';
-    throw new UsageError(`service ${this.name} did not start (${describe(ended)})\n${lastLines(log)}`, 1);
-  }
-
-  #onExit(exit: Exit): void {
-    if (this.#stopping) return;
-    this.#options.onEvent?.(`service ${this.name} ended (${describe(exit)}); starting it again`);
-    this.#restart = setTimeout(() => {
-      this.start().catch((error: unknown) => {
-        this.#options.onEvent?.(messageOf(error));
-        this.#onExit({ code: 1, signal: null });
-      });
-    }, restartDelayMs);
-  }
-
-  async stop(): Promise<void> {
-    this.#stopping = true;
-    clearTimeout(this.#restart);
-    if (this.#child !== null) await stopChild(this.#child, stopGraceMs);
-  }
+async function untilReady(child: Child, label: string, options: SystemOptions): Promise<void> {
+  const lines = createInterface({ input: child.stdout ?? createReadStream('/dev/null') });
+  const said = new Promise<true>((resolve) =>
+    lines.on('line', (line) => line.includes('"ready"') && resolve(true)),
+  );
+  const timer = setTimeout(() => child.kill('SIGKILL'), readyDeadlineMs);
+  const ended = await Promise.race([said, child.exited]).finally(() => clearTimeout(timer));
+  if (ended === true) return;
+  const file = join(options.stateDir, 'logs', `${label}.log`);
+  const log = options.logs === 'files' ? await readFile(file, 'utf8').catch(() => '') : '';
+  throw new UsageError(`service ${label} did not start (${describeExit(ended)})\n${lastLines(log)}`, 1);
 }
 
 async function openLog(options: SystemOptions, name: string) {
@@ -213,5 +190,4 @@ function isAlive(pid: number): boolean {
   }
 }
 
-const describe = (exit: Exit): string => (exit.signal === null ? `exit code ${exit.code}` : `${exit.signal}`);
 const lastLines = (text: string): string => text.trimEnd().split('\n').slice(-5).join('\n');

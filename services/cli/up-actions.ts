@@ -15,6 +15,7 @@ const topologyShape = {
   ...commonShape,
   SANDBUS_REPLICAS: wholeNumber(1).default(1),
   SANDBUS_SIZE_FACTOR: positiveNumber.default(1),
+  SANDBUS_NATS_SERVER: z.string().min(1).nullable().default(null),
 };
 
 /** Runs everything until Ctrl-C. Returns the exit code. */
@@ -32,6 +33,7 @@ export async function up(options: { port: string; state?: string }): Promise<num
     logs: 'files',
     replicas: config.SANDBUS_REPLICAS,
     sizeFactor: config.SANDBUS_SIZE_FACTOR,
+    natsProgram: config.SANDBUS_NATS_SERVER ?? undefined,
     onEvent: say,
   });
   say(`ready: SANDBUS_NATS_URL=${system.url}; state and logs in ${stateDir}; Ctrl-C stops`);

@@ -8,6 +8,8 @@ import type { Entry, JobSummary, SpanRecord } from './audit-read.ts';
 import { AuditReader } from './audit-read.ts';
 import type { ContentInput } from './content.ts';
 import { openContent } from './content.ts';
+import type { DeadLetter, Replayed } from './dead-letters.ts';
+import { deadLetterIn, replay, submissionIn } from './dead-letters.ts';
 import { downloadContent } from './download.ts';
 import { followLogs, readLogs } from './follow-logs.ts';
 import type { LogItem } from './logs.ts';
@@ -123,6 +125,30 @@ export class SandbusClient {
       reason,
     });
     await this.#bus.publish(subjects.job('cancel-requested', job), bytes);
+  }
+
+  /** Messages of the tenant that no service could handle, oldest first. */
+  async *deadLetters(): AsyncGenerator<DeadLetter, void> {
+    for await (const entry of this.records({ follow: false })) {
+      const letter = deadLetterIn(entry);
+      if (letter !== null) yield letter;
+    }
+  }
+
+  /** The dead letter in the record of this sequence, or null when that is none. */
+  async deadLetter(sequence: number): Promise<DeadLetter | null> {
+    for await (const entry of this.records({ after: sequence - 1, follow: false }))
+      return entry.record.tenantSequence === sequence ? deadLetterIn(entry) : null;
+    return null;
+  }
+
+  /** Sends again what is in a dead letter; a submission gets a new job id. Throws UsageError when it is neither. */
+  async replay(deadLetter: DeadLetter): Promise<Replayed> {
+    const { jobId } = deadLetter.letter;
+    let submission: Uint8Array | null = null;
+    if (isJobId(jobId))
+      for await (const entry of this.records({ jobId, follow: false })) submission ??= submissionIn(entry);
+    return replay(this.#bus, deadLetter, submission);
   }
 
   /** Jobs of the tenant, newest first. */

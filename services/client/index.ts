@@ -20,6 +20,7 @@ export { OperationalError, UsageError } from '../platform/errors.ts';
 export type { Entry, JobSummary, SpanRecord } from './audit-read.ts';
 export { type ConnectOptions, connect, SandbusClient } from './client.ts';
 export type { ContentInput } from './content.ts';
+export type { DeadLetter, Replayed } from './dead-letters.ts';
 export { uuidV7 } from './ids.ts';
 export type { GapItem, LogItem, OutputItem } from './logs.ts';
 export type { RecordsOptions } from './records.ts';

@@ -177,7 +177,7 @@ function defined<T extends object>(partial: T): T {
 const headroomBytes = streams.find(({ name }) => name === 'SUBMISSIONS')?.headroomBytes ?? 0;
 
 /** Publishes until the bus confirms. The job id stands in the message id, so no retry makes a second job. */
-async function publishSubmission(
+export async function publishSubmission(
   bus: Bus,
   job: JobRef,
   bytes: Uint8Array,

@@ -13,7 +13,7 @@ import { endJob } from '../platform/job-state.ts';
 import type { Span } from '../platform/telemetry.ts';
 import { failSpan, traceparentOf } from '../platform/telemetry.ts';
 import type { Cause, JobRef } from '../platform/topology.ts';
-import { eventId, kvKey, subjects } from '../platform/topology.ts';
+import { eventId, kvKey, subjects, terminalEventBytes } from '../platform/topology.ts';
 import type { Rejection, Trusted, TrustedRun } from '../trust/index.ts';
 import { decideTrust } from '../trust/index.ts';
 import { storeOutputs } from './artifacts.ts';
@@ -164,8 +164,8 @@ async function publishStarted(parts: ExecutorParts, attempt: Attempt): Promise<v
   );
 }
 
-function aboutEvent({ cause, span }: Attempt, subject: string, what: string) {
-  return { subject, id: eventId(service, what, cause), cause, traceparent: traceparentOf(span) };
+function aboutEvent({ cause, span, job }: Attempt, subject: string, what: string) {
+  return { subject, id: eventId(service, what, cause, job), cause, traceparent: traceparentOf(span) };
 }
 
 /** Runs the plugin and returns how it finished. */
@@ -183,7 +183,12 @@ async function run(
     clock,
     log,
     publish: async (chunk) => {
-      const id = eventId(service, `log-${chunk.attempt}-${chunk.stream}-${chunk.sequence}`, attempt.cause);
+      const id = eventId(
+        service,
+        `log-${chunk.attempt}-${chunk.stream}-${chunk.sequence}`,
+        attempt.cause,
+        job,
+      );
       await publishSigned(bus, subjects.log(job, chunk.stream), id, encode('LogChunk', chunk));
     },
   });
@@ -260,9 +265,7 @@ function finishedEvent(
           reason,
         )
       : finishedWithoutResult(facts, end, reason, sandboxOf(parts, job));
-  // The entry in KV holds the event in Base64, a third larger, in one message.
-  const limit = Math.floor(((parts.context.bus.maxPayload - 64 * 1024) * 3) / 4) - 4096;
-  return fitted(event, (candidate) => encode('JobFinished', candidate).length, limit);
+  return fitted(event, (candidate) => encode('JobFinished', candidate).length, terminalEventBytes);
 }
 
 async function endRejected(parts: ExecutorParts, attempt: Attempt, refusal: Rejection): Promise<void> {

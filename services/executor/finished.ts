@@ -17,6 +17,9 @@ import type { LauncherResult } from './launcher-result.ts';
 /** Bytes of each stream that travel inside the event. */
 export const inlineOutputBytes = 64 * 1024;
 
+/** An event that is too large keeps about so much of each. */
+const leastInlineBytes = 4 * 1024;
+
 /** Whose end this is. */
 export interface AttemptFacts {
   readonly job: JobRouted & JobRef;
@@ -241,8 +244,9 @@ function seenStream({ head, bytes, sha256 }: SeenOutput): OutputStream {
 }
 
 /**
- * Makes an event fit into a message: long lists of executed programs, of what was not kept and of refusals are halved
- * until it does; what is dropped of the executions is counted. Artifacts and outputs are never cut here.
+ * Makes an event fit: long lists of executed programs, of what was not kept and of refusals are halved until it does,
+ * then what is inline of the outputs (the log chunks have all of it), and at last the list of artifacts. What is
+ * dropped is counted, or named as not recorded.
  */
 export function fitted(
   event: JobFinished,
@@ -272,5 +276,22 @@ function shorten(event: JobFinished): JobFinished | null {
   }
   if (probes.length > 0) return { ...event, probes: probes.slice(0, half(probes)) };
   if (denials.length > 1) return { ...event, denials: denials.slice(0, half(denials)) };
-  return null;
+  return shortenOutputs(event);
+}
+
+function shortenOutputs(event: JobFinished): JobFinished | null {
+  const { stdout, stderr, artifacts, skippedOutputs } = event;
+  const halved = (stream: OutputStream): OutputStream => ({
+    ...stream,
+    inline: stream.inline.subarray(0, Math.floor(stream.inline.length / 2)),
+  });
+  if (stdout.inline.length + stderr.inline.length > 2 * leastInlineBytes)
+    return { ...event, stdout: halved(stdout), stderr: halved(stderr) };
+  if (artifacts.length === 0) return null;
+  const note = { name: 'artifacts', reason: 'record-too-large' };
+  return {
+    ...event,
+    artifacts: artifacts.slice(0, Math.floor(artifacts.length / 2)),
+    skippedOutputs: [...skippedOutputs.filter(({ name }) => name !== note.name), note],
+  };
 }

@@ -1,9 +1,9 @@
 /** Takes one piece of work: looks at the job's state, claims it where it may, and has the attempt run. */
 import type { JobRouted } from '../../schemas/generated/events.ts';
 import { OperationalError, PoisonError } from '../platform/errors.ts';
-import { asCause, outgoing, publishEvent, readServiceEvent } from '../platform/events.ts';
+import { asCause, outgoing, readServiceEvent } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
-import { endJob, LeaseObserver, terminalOf } from '../platform/job-state.ts';
+import { endJob, LeaseObserver, republish } from '../platform/job-state.ts';
 import type { Delivery } from '../platform/nats/bus.ts';
 import type { Span } from '../platform/telemetry.ts';
 import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platform/telemetry.ts';
@@ -117,8 +117,7 @@ export class WorkHandler {
   async #republish(key: string, entry: JobEntry): Promise<void> {
     this.#left.delete(key);
     this.#observer.forget(key);
-    const terminal = terminalOf(entry);
-    if (terminal !== null) await publishEvent(this.#parts.context.bus, terminal);
+    await republish(this.#parts.context.bus, entry);
   }
 
   #inSpan(job: Job, delivery: Delivery, work: (span: Span) => Promise<void>): Promise<void> {
@@ -207,7 +206,7 @@ export class WorkHandler {
         },
         {
           subject: subjects.job('rejected', job),
-          id: eventId('executor', 'rejected', asCause(delivery)),
+          id: eventId('executor', 'rejected', asCause(delivery), job),
           cause: asCause(delivery),
           traceparent: traceparentOf(span),
         },

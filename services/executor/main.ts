@@ -48,6 +48,13 @@ export const start: StartService = async (context) => {
   parts.trust.onChange((store) => store !== null && handler.endRevoked(store));
   return {
     failed: loop.failed,
+    checks: [
+      () =>
+        parts.trust.latest.store === null
+          ? `no usable trust store: ${parts.trust.latest.problem?.detail ?? 'see the log'}`
+          : null,
+      () => (parts.policy.current() === null ? 'no usable policy file: see the log' : null),
+    ],
     stop: async () => {
       await loop.stop();
       await within(config.graceMs, loop.idle());

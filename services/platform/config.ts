@@ -11,7 +11,9 @@ const root = join(import.meta.dirname, '../..');
 
 /** Every variable that any part of Sandbus understands, with its meaning for the manual. */
 export const knownVariables: Readonly<Record<string, string>> = {
-  SANDBUS_NATS_URL: 'NATS server, nats://127.0.0.1:4222 unless set',
+  SANDBUS_NATS_URL:
+    'NATS server, nats://127.0.0.1:4222 unless set; nodes of a cluster are separated by commas',
+  SANDBUS_NATS_SERVER: 'nats-server program of `sandbus up`; found on this machine unless set',
   SANDBUS_NATS_CREDS: 'credentials file for NATS; none unless set',
   SANDBUS_SERVICE_KEYS: 'public keys of the services, <state>/service-keys.json unless set',
   SANDBUS_EVENT_KEY:
@@ -27,6 +29,7 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_POLICY: 'policy file of the operator, <state>/policy.json unless set',
   SANDBUS_TENANT: 'tenant of the command line, `default` unless set',
   SANDBUS_LAUNCHER: 'the launcher, sandbox-runtime/build/launcher unless set',
+  SANDBUS_HEALTH_ADDRESS: 'host:port where a service answers /livez and /readyz; none unless set',
   SANDBUS_LOG_LEVEL: 'trace, debug, info, warn, error or fatal; info unless set',
   SANDBUS_REPLICAS: 'replicas of each stream, 1 unless set',
   SANDBUS_SIZE_FACTOR: 'multiplies the size limit of each stream, 1 unless set',
@@ -49,13 +52,19 @@ export const knownVariables: Readonly<Record<string, string>> = {
 export const commonShape = {
   SANDBUS_NATS_URL: z
     .string()
-    .regex(/^(nats|tls):\/\/[^\s]+$/, 'must look like nats://host:port')
+    .regex(/^(nats|tls):\/\/[^\s,]+(,(nats|tls):\/\/[^\s,]+)*$/, 'must look like nats://host:port')
     .default('nats://127.0.0.1:4222'),
   SANDBUS_NATS_CREDS: z.string().min(1).nullable().default(null),
   SANDBUS_STATE_DIR: z.string().min(1).default(join(homedir(), '.local/state/sandbus')),
   SANDBUS_SERVICE_KEYS: z.string().min(1).nullable().default(null),
   SANDBUS_EVENT_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
+  SANDBUS_HEALTH_ADDRESS: z
+    .string()
+    .regex(/^[^\s:]+:\d{1,5}$/, 'must look like 127.0.0.1:8080')
+    .transform((text) => ({ host: text.split(':')[0] ?? '', port: Number(text.split(':')[1]) }))
+    .nullable()
+    .default(null),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().nullable().default(null),
 };
 

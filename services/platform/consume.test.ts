@@ -100,6 +100,25 @@ test('a message that fails too often is a dead letter', async () => {
   assert.equal((await lastDeadLetter()).reason, 'DELIVERIES_EXHAUSTED');
 });
 
+test('the job of a message that fails too often is ended before the dead letter, however often that fails', async () => {
+  const ended: number[] = [];
+  const loop = consume({
+    ...{ bus: nats.bus, consumer: consumers.router, slots: 4, maxDeliveries: 1, log },
+    deadLetter: deadLetterTo(nats.bus, 'router', () => 1000),
+    handler: async () => {
+      throw new OperationalError('AWAY', 'always', { retryMs: 5 });
+    },
+    exhausted: async ({ deliveryCount }) => {
+      ended.push(deliveryCount);
+      if (ended.length < 3) throw new OperationalError('AWAY', 'still', { retryMs: 5 });
+    },
+  });
+  await eventually('given up', settled(await publish('never')));
+  await loop.stop();
+  assert.deepEqual(ended, [2, 3, 4]);
+  assert.equal((await lastDeadLetter()).reason, 'DELIVERIES_EXHAUSTED');
+});
+
 test('a bug fails the loop and leaves the message unacked for the next process', async () => {
   const broken = start(async () => {
     throw new TypeError('undefined is not a function');

@@ -24,6 +24,8 @@ export interface SettleOptions {
   readonly log: Logger;
   /** A message delivered more often than this is a dead letter; Infinity where the handler itself ends the job. */
   readonly maxDeliveries: number;
+  /** Ends the job of a message that was delivered too often, before that becomes a dead letter. */
+  readonly exhausted?: (delivery: Delivery, detail: string) => Promise<void>;
 }
 
 export interface ConsumeOptions extends SettleOptions {
@@ -31,6 +33,8 @@ export interface ConsumeOptions extends SettleOptions {
   readonly consumer: ConsumerDefinition;
   /** Messages handled at one time. */
   readonly slots: number;
+  /** How many more messages may be taken now, where that depends on others. */
+  readonly room?: () => Promise<number>;
 }
 
 export interface Loop {
@@ -42,6 +46,7 @@ export interface Loop {
 
 const pullWaitMs = 5_000;
 const retryPullMs = 1_000;
+const noRoomMs = 250;
 const longestRetryMs = 60_000;
 
 export function consume(options: ConsumeOptions): Loop {
@@ -74,7 +79,9 @@ class ConsumeLoop implements Loop {
       try {
         const { stream, durable } = this.#options.consumer;
         consumer ??= await this.#options.bus.consumer(stream, durable);
-        await this.#pullOnce(consumer);
+        const most = Math.min(this.#options.slots - this.#busy.size, await this.#room());
+        if (most > 0) await this.#pullOnce(consumer, most);
+        else await this.#pause(noRoomMs);
       } catch (error) {
         // The consumer may have been deleted or the server be away: bind again, for as long as it takes.
         consumer = null;
@@ -88,8 +95,12 @@ class ConsumeLoop implements Loop {
     this.#ended.resolve();
   }
 
-  async #pullOnce(consumer: PullConsumer): Promise<void> {
-    const { deliveries, stop } = await consumer.pull(this.#options.slots - this.#busy.size, pullWaitMs);
+  #room(): Promise<number> {
+    return this.#options.room?.() ?? Promise.resolve(Number.POSITIVE_INFINITY);
+  }
+
+  async #pullOnce(consumer: PullConsumer, most: number): Promise<void> {
+    const { deliveries, stop } = await consumer.pull(most, pullWaitMs);
     this.#stopPull = stop;
     if (this.#stopping) stop();
     for await (const delivery of deliveries) this.#start(delivery);
@@ -139,14 +150,12 @@ export async function settle(options: SettleOptions, delivery: Delivery): Promis
 }
 
 async function attempt(options: SettleOptions, delivery: Delivery): Promise<void> {
-  if (delivery.deliveryCount > options.maxDeliveries)
-    return bury(
-      options,
-      delivery,
-      'DELIVERIES_EXHAUSTED',
-      `handled ${options.maxDeliveries} times without an end`,
-    );
   try {
+    if (delivery.deliveryCount > options.maxDeliveries) {
+      const detail = `handled ${options.maxDeliveries} times without an end`;
+      await options.exhausted?.(delivery, detail);
+      return await bury(options, delivery, 'DELIVERIES_EXHAUSTED', detail);
+    }
     await options.handler(delivery);
   } catch (error) {
     if (!(error instanceof PoisonError)) throw error;

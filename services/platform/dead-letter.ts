@@ -24,7 +24,7 @@ export function deadLetterTo(bus: Bus, service: string, nowMs: () => number): De
       },
       {
         subject: subjects.job('dead-lettered', job),
-        id: eventId(service, 'dead-lettered', cause),
+        id: eventId(service, 'dead-lettered', cause, job),
         cause,
         traceparent: delivery.headers[headerNames.traceparent] ?? null,
       },

@@ -18,12 +18,15 @@ export interface OutgoingEvent {
   readonly signature: string | null;
 }
 
+type Speaker = Pick<Bus, 'identity'>;
+export type Publisher = Pick<Bus, 'publish' | 'identity'>;
+
 /** The event as its author, who is whoever speaks on `bus`, stands by it. */
-export function signed(bus: Bus, event: OutgoingEvent): OutgoingEvent & { readonly signature: string } {
+export function signed(bus: Speaker, event: OutgoingEvent): OutgoingEvent & { readonly signature: string } {
   return { ...event, signature: event.signature ?? identityOf(bus).sign(event) };
 }
 
-function identityOf(bus: Bus): EventIdentity {
+function identityOf(bus: Speaker): EventIdentity {
   if (bus.identity === null)
     throw new Error('this connection has no event key: it may not speak as a service');
   return bus.identity;
@@ -38,7 +41,7 @@ export function outgoing<N extends EventName>(
 }
 
 /** Publishes with the id as Nats-Msg-Id, so that a second publish of the same event is dropped. */
-export function publishEvent(bus: Bus, event: OutgoingEvent): Promise<Published> {
+export function publishEvent(bus: Publisher, event: OutgoingEvent): Promise<Published> {
   return bus.publish(event.subject, event.data, { id: event.id, headers: eventHeaders(signed(bus, event)) });
 }
 

@@ -62,7 +62,7 @@ test('of twenty that end one job, one decides, and everybody publishes its bytes
     ),
   );
   assert.equal(ends.filter((end) => end?.ours === true).length, 1);
-  assert.equal(new Set(ends.map((end) => end?.winner.id)).size, 1);
+  assert.equal(new Set(ends.map((end) => end?.winnerId)).size, 1);
   assert.equal(terminalKindOf((await states.read(entry))?.entry ?? entry), 'cancelled');
   const first = await nats.bus.nextMessage('JOBS', 1, `job.cancelled.acme.${entry.jobId}`);
   assert.ok(first);

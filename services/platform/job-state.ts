@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Clock } from './clock.ts';
 import { OperationalError } from './errors.ts';
-import type { OutgoingEvent } from './events.ts';
+import type { OutgoingEvent, Publisher } from './events.ts';
 import { publishEvent, signed } from './events.ts';
 import type { Bus } from './nats/bus.ts';
 import type { KvBucket, KvValue } from './nats/kv.ts';
@@ -17,7 +17,8 @@ import { kvKey, parseJobSubject, terminalKinds } from './topology.ts';
 const terminalShape = z.object({
   subject: z.string(),
   id: z.string(),
-  data: z.string(),
+  /** Base64; null when the ledger has the event, and nobody need say it again. */
+  data: z.string().nullable(),
   cause: z.object({ stream: z.string(), sequence: z.number() }),
   traceparent: z.string().nullable(),
   signature: z.string(),
@@ -38,6 +39,10 @@ const entryShape = z.object({
   /** 0 before the first start. */
   attempt: z.number(),
   executor: z.string().nullable(),
+  /** Most jobs of its tenant that may be with the executors at one time; null is no limit. */
+  concurrency: z.number().nullable().default(null),
+  /** Sequence in JOBS of its job.verified, when it had to wait for other jobs of its tenant. */
+  held: z.number().nullable().default(null),
   /** Counts the renewals of the lease, so that each makes a new revision. */
   beat: z.number(),
   cancel: z.object({ requestedBy: z.string(), reason: z.string() }).nullable(),
@@ -53,17 +58,20 @@ export interface JobSnapshot {
 
 export function openEntry(
   job: JobRef,
-  facts: { submissionSequence: number; traceparent: string | null; deadline: number; maxAttempts: number },
+  facts: Pick<JobEntry, 'submissionSequence' | 'traceparent' | 'deadline' | 'maxAttempts'> &
+    Partial<Pick<JobEntry, 'concurrency'>>,
 ): JobEntry {
   return {
     state: 'open',
     tenant: job.tenant,
     jobId: job.jobId,
+    concurrency: null,
     ...facts,
     runtime: null,
     deviceClass: null,
     attempt: 0,
     executor: null,
+    held: null,
     beat: 0,
     cancel: null,
     terminal: null,
@@ -81,11 +89,22 @@ export function endedEntry(
   return { ...entry, state: 'ended', terminal: { ...terminal, data } };
 }
 
-/** The terminal event that an ended entry holds. */
+/** The terminal event that an ended entry holds; null also for one that is settled. */
 export function terminalOf(entry: JobEntry): OutgoingEvent | null {
-  return entry.terminal === null
-    ? null
-    : { ...entry.terminal, data: Buffer.from(entry.terminal.data, 'base64') };
+  const { terminal } = entry;
+  return terminal?.data == null ? null : { ...terminal, data: Buffer.from(terminal.data, 'base64') };
+}
+
+/** The entry without its event, once the ledger has that: only who and how remains, so that the id is not used again. */
+export function settledEntry(entry: JobEntry): JobEntry {
+  return entry.terminal === null ? entry : { ...entry, terminal: { ...entry.terminal, data: null } };
+}
+
+/** Says the terminal event of an ended job again; false when the job has not ended. */
+export async function republish(bus: Publisher, entry: JobEntry): Promise<boolean> {
+  const terminal = terminalOf(entry);
+  if (terminal !== null) await publishEvent(bus, terminal);
+  return entry.state === 'ended';
 }
 
 /** How an ended entry ended, or null. */
@@ -143,16 +162,19 @@ export class JobStates {
     throw new OperationalError('CONTENTION', `the state of job ${kvKey(job)} changes too fast`);
   }
 
-  /** Calls `onChange` with every job as it stands and as it changes; null for one that is removed. Returns its stop. */
+  /**
+   * Calls `onChange` with every job as it stands and as it changes; null for one that is removed. Resolves
+   * when all that there are have come; returns its stop.
+   */
   watch(onChange: (key: string, snapshot: JobSnapshot | null) => void): Promise<() => void> {
-    return this.#bucket.watch((key, value) => onChange(key, value === null ? null : parseSnapshot(value)));
+    return this.#bucket.watch((key, value) => onChange(key, value === null ? null : parsedOrNull(value)));
   }
 }
 
 /**
  * Ends a job: the first to get its terminal event into KV has decided; that winner's bytes are published, by whoever
- * comes here. `may` names the states from which this caller may end it. Returns the winner, and whether it is ours;
- * null when the job is in another state and has not ended.
+ * comes here. `may` names the states from which this caller may end it. Returns the winner's id, and whether it is
+ * ours; null when the job is in another state and has not ended.
  */
 export async function endJob(
   bus: Bus,
@@ -160,15 +182,14 @@ export async function endJob(
   job: JobRef,
   terminal: OutgoingEvent,
   may: (entry: JobEntry) => boolean,
-): Promise<{ winner: OutgoingEvent; ours: boolean } | null> {
+): Promise<{ winnerId: string; ours: boolean } | null> {
   const ours = signed(bus, terminal);
   const { snapshot, changed } = await states.change(job, (entry) =>
     entry.state !== 'ended' && may(entry) ? endedEntry(entry, ours) : null,
   );
-  const winner = terminalOf(snapshot.entry);
-  if (winner === null) return null;
-  await publishEvent(bus, winner);
-  return { winner, ours: changed || winner.id === terminal.id };
+  if (!(await republish(bus, snapshot.entry))) return null;
+  const winnerId = snapshot.entry.terminal?.id ?? '';
+  return { winnerId, ours: changed || winnerId === terminal.id };
 }
 
 /** Watches how long an entry's revision has stood still, on this observer's own monotonic clock. */
@@ -196,6 +217,15 @@ export class LeaseObserver {
 
 function entryBytes(entry: JobEntry): Uint8Array {
   return Buffer.from(JSON.stringify(entry));
+}
+
+/** An entry that nobody can read must not end the watch of all others. */
+function parsedOrNull(value: KvValue): JobSnapshot | null {
+  try {
+    return parseSnapshot(value);
+  } catch {
+    return null;
+  }
 }
 
 function parseSnapshot(value: KvValue): JobSnapshot {

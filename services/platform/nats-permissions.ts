@@ -12,6 +12,7 @@ import type { ConsumerDefinition, ServiceName, StreamDefinition } from './topolo
 import {
   authors,
   consumers,
+  needsOf,
   requestFilters,
   routes,
   serviceNames,
@@ -94,6 +95,9 @@ const own: Readonly<Record<ServiceName, Own>> = {
       ...writesKeys('jobs'),
       'wake.*.*',
       subjects.cancelNotice('*'),
+      // Held jobs are found again by their events, and of ended ones whether their end was said and recorded.
+      reads('JOBS'),
+      reads('SUBMISSIONS'),
     ],
     subscribe: [],
   },
@@ -128,10 +132,16 @@ const own: Readonly<Record<ServiceName, Own>> = {
   },
 };
 
+/** A service says of its health whether all that it needs is there. */
+function looksAtNeeds(service: ServiceName): string[] {
+  const { streams, consumers: needed } = needsOf(service);
+  return [...streams.map(measures), ...needed.map(looksAt)];
+}
+
 export function servicePermissions(service: ServiceName): Permissions {
   const { publish, subscribe, answers = false } = own[service];
   return {
-    publish: [...says(service), ...publish],
+    publish: [...new Set([...says(service), ...publish, ...looksAtNeeds(service)])],
     subscribe: [`${inboxPrefix(service)}.>`, ...subscribe],
     answers,
   };

@@ -13,10 +13,21 @@ export interface NatsServerOptions {
   readonly storeDir: string;
   /** 0 takes any free port. */
   readonly port?: number;
+  /** This node's place in a cluster on this machine; none unless given. */
+  readonly cluster?: ClusterPlace;
   /** Who may connect, as renderAccounts says it; without it, whoever reaches the port. */
   readonly accounts?: string;
   /** Program to run; found on PATH or in /usr/sbin unless given. */
   readonly program?: string;
+}
+
+export interface ClusterPlace {
+  /** Name of the node, unique in the cluster. */
+  readonly node: string;
+  /** Which of `routePorts` is this node's own. */
+  readonly index: number;
+  /** Where the nodes talk to each other. */
+  readonly routePorts: readonly number[];
 }
 
 export interface NatsServer {
@@ -82,8 +93,18 @@ function serverConfig(options: NatsServerOptions): string {
     'logfile_size_limit: 8MB',
     `jetstream { store_dir: ${JSON.stringify(join(options.storeDir, 'jetstream'))} }`,
     ...(options.accounts === undefined ? [] : ['include "accounts.conf"']),
+    ...clusterConfig(options.cluster),
     '',
   ].join('\n');
+}
+
+function clusterConfig(place: ClusterPlace | undefined): string[] {
+  if (place === undefined) return [];
+  const routes = place.routePorts.map((port) => `nats://127.0.0.1:${port}`);
+  return [
+    `server_name: ${JSON.stringify(place.node)}`,
+    `cluster { name: sandbus, listen: "127.0.0.1:${place.routePorts[place.index]}", routes: ${JSON.stringify(routes)} }`,
+  ];
 }
 
 /** The server writes the ports that it got into a file named after its process. */

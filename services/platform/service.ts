@@ -6,6 +6,8 @@ import { commonShape, loadConfig } from './config.ts';
 import { messageOf } from './errors.ts';
 import { EventKeys } from './event-keys.ts';
 import { publishSigned } from './events.ts';
+import type { HealthCheck } from './health.ts';
+import { Health, serveHealth } from './health.ts';
 import type { Logger } from './log.ts';
 import { createLogger } from './log.ts';
 import { Bus } from './nats/bus.ts';
@@ -28,6 +30,8 @@ export interface RunningService {
   stop(): Promise<void>;
   /** Rejects when something went wrong that the service cannot mend. */
   readonly failed: Promise<never>;
+  /** What it needs besides the bus, for its readiness. */
+  readonly checks?: readonly HealthCheck[];
 }
 
 export type StartService = (context: ServiceContext) => Promise<RunningService>;
@@ -61,12 +65,17 @@ export async function runService(name: ServiceName, start: StartService): Promis
     otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
   });
   const asked = stopRequest();
+  const health = new Health(name, bus);
+  const address = config.SANDBUS_HEALTH_ADDRESS;
+  const served = address === null ? null : await serveHealth(health, address);
   try {
     const running = await start({ bus, log, telemetry, clock: systemClock });
+    health.watch(running.checks ?? []);
     process.stdout.write(`${JSON.stringify({ ready: name })}\n`);
     log.info({ nats: bus.serverVersion }, 'ready');
     const reason = await Promise.race([asked.promise, running.failed, bus.closed().then(() => 'bus closed')]);
     log.info({ reason }, 'stopping');
+    health.watch([() => 'it is stopping']);
     await running.stop();
     return reason === 'bus closed' ? 1 : 0;
   } catch (error) {
@@ -74,6 +83,7 @@ export async function runService(name: ServiceName, start: StartService): Promis
     return 1;
   } finally {
     asked.forget();
+    await served?.stop();
     await telemetry.stop();
     await bus.close().catch(() => undefined);
   }

@@ -160,7 +160,8 @@ export const streams: readonly StreamDefinition[] = [
     subjects: [...serviceEventKinds.map((kind) => `job.${kind}.>`), 'work.>'],
     retention: 'limits',
     discard: 'new',
-    maxBytes: 512 * mebibyte,
+    // Eight times SUBMISSIONS: room for the two events into which each waiting submission is copied, and for ends.
+    maxBytes: 1024 * mebibyte,
     maxAgeMs: 0,
     headroomBytes: 64 * 1024,
   },
@@ -211,27 +212,64 @@ export const consumers = {
   auditTraces: { stream: 'TRACES', durable: 'audit', filter: null },
 } as const satisfies Record<string, ConsumerDefinition>;
 
-export const allConsumers: readonly ConsumerDefinition[] = [
-  ...Object.values(consumers),
-  ...routes.map((route) => ({
-    stream: 'JOBS' as const,
-    durable: workConsumer(route),
-    filter: `work.${route.runtime}.${route.deviceClass}.>`,
-  })),
-];
+const workConsumers: readonly ConsumerDefinition[] = routes.map((route) => ({
+  stream: 'JOBS',
+  durable: workConsumer(route),
+  filter: `work.${route.runtime}.${route.deviceClass}.>`,
+}));
+
+export const allConsumers: readonly ConsumerDefinition[] = [...Object.values(consumers), ...workConsumers];
+
+/** What must be in the server for work to be done: names of streams, and consumers. */
+export interface Needs {
+  readonly streams: readonly string[];
+  readonly consumers: readonly Pick<ConsumerDefinition, 'stream' | 'durable'>[];
+}
+
+export function needsOf(service: ServiceName): Needs {
+  const common = ['SUBMISSIONS', 'JOBS', 'KV_jobs'];
+  const { verifier, router, routerCancels, auditSubmissions, auditJobs, auditTraces } = consumers;
+  switch (service) {
+    case 'verifier':
+      return { streams: [...common, 'KV_uploads', 'OBJ_plugins'], consumers: [verifier] };
+    case 'router':
+      return { streams: common, consumers: [router, routerCancels] };
+    case 'executor':
+      return { streams: [...common, 'LOGS', 'OBJ_plugins', 'OBJ_artifacts'], consumers: workConsumers };
+    case 'audit':
+      return {
+        streams: [...common, 'AUDIT', 'TRACES', 'OBJ_artifacts'],
+        consumers: [auditSubmissions, auditJobs, auditTraces],
+      };
+  }
+}
+
+/** Everything that deployment makes. */
+export const wholeTopology = (): Needs => ({
+  streams: [
+    ...streams.map(({ name }) => name),
+    ...kvBuckets.map(({ name }) => streamOfBucket(name)),
+    ...objectBuckets.map(({ name }) => `OBJ_${name}`),
+  ],
+  consumers: allConsumers,
+});
 
 /** An unacked message is delivered again after this time; the loop says `working` every third of it. */
 export const ackWaitMs = 30_000;
 
 export const kvBuckets = [
   /** State, claim and terminal event of each job. Ended entries stay a week, so that an id cannot be used again. */
-  { name: 'jobs', maxBytes: 256 * mebibyte, ttlMs: 7 * 24 * hourMs },
+  { name: 'jobs', maxBytes: 512 * mebibyte, ttlMs: 7 * 24 * hourMs },
   { name: 'schemas', maxBytes: 8 * mebibyte, ttlMs: 0 },
   /** How far each upload has come; the parts themselves are objects. An upload left alone for a day is forgotten. */
   { name: 'uploads', maxBytes: 16 * mebibyte, ttlMs: 24 * hourMs },
   /** The highest trust store that any machine has put in force. */
   { name: 'trust', maxBytes: mebibyte, ttlMs: 0 },
 ] as const;
+/** The stream behind a KV bucket. */
+export const streamOfBucket = (bucket: (typeof kvBuckets)[number]['name']): string => `KV_${bucket}`;
+/** A terminal event is never larger than this, so that it is known how much room an open job needs. */
+export const terminalEventBytes = 192 * 1024;
 export const kvKey = (job: JobRef): string => `${job.tenant}.${job.jobId}`;
 
 export const objectBuckets = [
@@ -265,7 +303,11 @@ export interface Cause {
   readonly sequence: number;
 }
 
-/** Id of the event that `service` makes of `cause`; also its Nats-Msg-Id. `what` tells several events of one cause apart. */
-export function eventId(service: string, what: string, cause: Cause): string {
-  return `${service}:${what}:${cause.stream}:${cause.sequence}`;
+/**
+ * Id of the event that `service` makes of `cause`; also its Nats-Msg-Id. `what` tells several events of one cause apart.
+ * The job stands in it because sequences begin again when a stream is made anew, and the server would then drop an event
+ * as one that it has just seen.
+ */
+export function eventId(service: string, what: string, cause: Cause, job: JobRef): string {
+  return `${service}:${what}:${job.jobId}:${cause.stream}:${cause.sequence}`;
 }

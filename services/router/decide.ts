@@ -54,7 +54,7 @@ export function decideRoute(job: JobVerified, facts: RouteFacts): RouteDecision 
   };
 }
 
-function rejection(
+export function rejection(
   job: { jobId: string; tenant: string },
   nowMs: number,
   reason: string,
@@ -110,7 +110,9 @@ export function supervise(entry: JobEntry, facts: SuperviseFacts): SuperviseDeci
   if (!deadlinePassed || (entry.state === 'claimed' && !lost)) return null;
   const waited =
     entry.runtime === null
-      ? 'before it was routed'
+      ? entry.held === null
+        ? 'before it was routed'
+        : 'while it waited for other jobs of its tenant'
       : `waiting for a ${entry.runtime} ${entry.deviceClass} executor`;
   const detail = `the job's deadline ${new Date(entry.deadline / 1000).toISOString()} passed ${waited}`;
   return { kind: 'rejected', event: rejection(entry, facts.nowMs, 'DEADLINE_PASSED', detail, null) };

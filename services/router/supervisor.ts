@@ -2,40 +2,60 @@
  * Watches every job that has not ended: deadlines that pass without an executor, and executors that are lost. It learns
  * of jobs from the KV bucket itself, so that a restarted router forgets none.
  */
-import { messageOf } from '../platform/errors.ts';
+import { messageOf, OperationalError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
 import { outgoing } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
 import { endJob, LeaseObserver } from '../platform/job-state.ts';
-import { eventId, kvKey, subjects } from '../platform/topology.ts';
+import { eventId, subjects } from '../platform/topology.ts';
 import type { SuperviseDecision } from './decide.ts';
 import { supervise } from './decide.ts';
+import { Endings } from './endings.ts';
 import type { RouterParts } from './handler.ts';
+import { HeldJobs } from './held-jobs.ts';
 
 const tickMs = 1_000;
 
 export interface Supervisor {
+  /** Rejects when a look at the jobs hit a bug. */
+  readonly failed: Promise<never>;
   stop(): void;
 }
 
 export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   const jobs = new Map<string, JobSnapshot>();
   const leases = new LeaseObserver(parts.context.clock);
+  const endings = new Endings({ ...parts.context, states: parts.states });
+  const held = new HeldJobs(parts);
+  const bug = Promise.withResolvers<never>();
+  bug.promise.catch(() => undefined);
+  const letGo = () => void held.letGo().catch(bug.reject);
   const stopWatch = await parts.states.watch((key, snapshot) => {
+    if (snapshot === null) parts.admission.forget(key);
+    else parts.admission.see(snapshot.entry);
     if (snapshot === null || snapshot.entry.state === 'ended') {
+      if (jobs.has(key)) letGo();
       jobs.delete(key);
       leases.forget(key);
+      if (snapshot === null) endings.forget(key);
+      else endings.see(snapshot);
     } else jobs.set(key, snapshot);
   });
+  // A router that died after it had let a held job go may not have come to say so.
+  for (const [key, { entry }] of jobs)
+    if (entry.state === 'open' && entry.runtime !== null && entry.held !== null)
+      await held.sayAgain(key, entry.held);
   let ticking = false;
   const timer = setInterval(() => {
     if (ticking) return;
     ticking = true;
-    void tick(parts, jobs, leases).finally(() => {
+    const work = tick(parts, jobs, leases).then(() => Promise.all([settle(parts, endings), held.letGo()]));
+    void work.catch(bug.reject).finally(() => {
       ticking = false;
     });
   }, tickMs);
   return {
+    failed: bug.promise,
     stop: () => {
       clearInterval(timer);
       stopWatch();
@@ -66,6 +86,15 @@ async function tick(
   }
 }
 
+async function settle({ context: { log } }: RouterParts, endings: Endings): Promise<void> {
+  try {
+    await endings.tick();
+  } catch (error) {
+    if (!(error instanceof OperationalError)) throw error;
+    log.warn({ code: error.code, error: error.message }, 'could not look after ended jobs; will try again');
+  }
+}
+
 /** Ends the job as it was seen: an entry that has changed meanwhile is looked at again at the next tick. */
 async function end(parts: RouterParts, seen: JobSnapshot, decision: SuperviseDecision): Promise<void> {
   const event = terminalEvent(seen.entry, decision);
@@ -77,7 +106,7 @@ function terminalEvent(entry: JobEntry, decision: SuperviseDecision): OutgoingEv
   const cause = { stream: 'SUBMISSIONS', sequence: entry.submissionSequence };
   const about = {
     subject: subjects.job(decision.kind, entry),
-    id: eventId('router', `${decision.kind}.${kvKey(entry)}`, cause),
+    id: eventId('router', decision.kind, cause, entry),
     cause,
     traceparent: entry.traceparent,
   };

@@ -39,6 +39,8 @@ const ADVICE = {
     'The job asks for more than its signature or the policy of its tenant allows: ask for less, sign a higher limit, or have the policy changed.',
   DEADLINE_PASSED:
     'The deadline of the job passed before it could start: submit it again with a later deadline.',
+  RETRIES_EXHAUSTED:
+    'Sandbus itself failed each time it handled the job: see the log of the service that the stage names, mend the cause, and send the job again with `sandbus dead-letters replay`.',
   NO_TRUST_STORE:
     'This service has no usable trust store, so nothing may run: the operator must provide one with `sandbus trust init` and `sandbus trust add`.',
   TRUST_STORE_EXPIRED:

@@ -4,7 +4,7 @@ import { OperationalError, PoisonError } from '../platform/errors.ts';
 import type { OutgoingEvent } from '../platform/events.ts';
 import { asCause, outgoing, publishEvent, readJobEvent } from '../platform/events.ts';
 import type { JobSnapshot, JobStates } from '../platform/job-state.ts';
-import { endJob, openEntry, terminalOf } from '../platform/job-state.ts';
+import { endJob, openEntry, republish } from '../platform/job-state.ts';
 import type { Delivery } from '../platform/nats/bus.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
 import type { ServiceContext } from '../platform/service.ts';
@@ -14,6 +14,7 @@ import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
 import { formatTraceparent, newTraceParent, parseTraceparent } from '../platform/traceparent.ts';
 import type { WatchedFile } from '../platform/watched-file.ts';
 import type { EnvelopeMemory, Policy } from '../trust/index.ts';
+import { ceilingsOf } from '../trust/index.ts';
 import type { TrustStoreKeeper } from '../trust-store/keeper.ts';
 import type { VerifyDecision } from './decide.ts';
 import { deadlineOf, decideSubmission } from './decide.ts';
@@ -39,8 +40,7 @@ export async function handleSubmission(parts: VerifierParts, delivery: Delivery)
   const parent = submitSpan(delivery);
   const snapshot = await openJob(parts, job, delivery, parent.traceparent);
   if (parent.delegated) recordSubmit(parts, job, delivery, snapshot.entry.traceparent);
-  const ended = terminalOf(snapshot.entry);
-  if (ended !== null) return void (await publishEvent(parts.context.bus, ended));
+  if (await republish(parts.context.bus, snapshot.entry)) return;
 
   const attributes = { ...messagingAttributes('process', 'job.submitted'), ...jobAttributes(job) };
   const options = { kind: SpanKind.CONSUMER, parent: snapshot.entry.traceparent, attributes };
@@ -49,6 +49,39 @@ export async function handleSubmission(parts: VerifierParts, delivery: Delivery)
     log.info({ job: kvKey(job), trace: span.spanContext().traceId, decision: decision.kind }, 'submission');
     await say(parts, delivery, decision, span);
   });
+}
+
+/** Ends the job of a submission that could not be handled although it was tried again and again. */
+export async function rejectExhausted(
+  parts: VerifierParts,
+  delivery: Delivery,
+  detail: string,
+): Promise<void> {
+  const { bus, clock } = parts.context;
+  const job = readJobEvent('JobSubmitted', delivery);
+  const { traceparent } = submitSpan(delivery);
+  await openJob(parts, job, delivery, traceparent);
+  const cause = asCause(delivery);
+  const event = outgoing(
+    'JobRejected',
+    {
+      tenant: job.tenant,
+      jobId: job.jobId,
+      rejectedAt: Math.round(clock.nowMs() * 1000),
+      stage: service,
+      reason: 'RETRIES_EXHAUSTED',
+      detail,
+      pluginName: job.plugin.name,
+      pluginSha256: job.plugin.content.sha256,
+    },
+    {
+      subject: subjects.job('rejected', job),
+      id: eventId(service, 'rejected', cause, job),
+      cause,
+      traceparent,
+    },
+  );
+  await endJob(bus, parts.states, job, event, (entry) => entry.state === 'open');
 }
 
 /**
@@ -83,14 +116,18 @@ async function openJob(
   delivery: Delivery,
   traceparent: string,
 ): Promise<JobSnapshot> {
+  const policy = parts.policy.current();
   const entry = openEntry(job, {
     submissionSequence: delivery.sequence,
     traceparent,
     deadline: deadlineOf(job, delivery.publishedAtMs),
     maxAttempts: Math.max(1, job.maxAttempts),
+    concurrency: policy === null ? null : ceilingsOf(policy, job.tenant).concurrency,
   });
   const snapshot = (await parts.states.create(entry)) ?? (await parts.states.read(job));
-  if (snapshot === null || snapshot.entry.submissionSequence !== delivery.sequence)
+  if (snapshot === null)
+    throw new OperationalError('STALE_STATE', `job ${kvKey(job)} has a state that cannot be read yet`);
+  if (snapshot.entry.submissionSequence !== delivery.sequence)
     throw new PoisonError('DUPLICATE_JOB', `job ${kvKey(job)} was submitted before; a job id is used once`);
   return snapshot;
 }
@@ -133,7 +170,7 @@ async function say(
   const cause = asCause(delivery);
   const about = {
     subject: subjects.job(decision.kind, job),
-    id: eventId(service, decision.kind, cause),
+    id: eventId(service, decision.kind, cause, job),
     cause,
     traceparent: traceparentOf(span),
   };

@@ -9,8 +9,9 @@ import { createEnvelopeMemory, parsePolicy } from '../trust/index.ts';
 import { TrustStoreKeeper } from '../trust-store/keeper.ts';
 import { TrustStoreMarks } from '../trust-store/marks.ts';
 import { loadVerifierConfig } from './config.ts';
+import { Gate } from './gate.ts';
 import type { VerifierParts } from './handler.ts';
-import { handleSubmission } from './handler.ts';
+import { handleSubmission, rejectExhausted } from './handler.ts';
 import { RevocationSweep } from './sweep.ts';
 import { answerUpload } from './uploads.ts';
 
@@ -40,17 +41,28 @@ export const start: StartService = async (context) => {
   const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) =>
     answerUpload(uploads, request),
   );
+  const gate = new Gate(bus, log);
   const loop = consume({
     bus,
     consumer: consumers.verifier,
     slots,
+    room: () => gate.room(),
     maxDeliveries,
     handler: (delivery) => handleSubmission(parts, delivery),
+    exhausted: (delivery, detail) => rejectExhausted(parts, delivery, detail),
     deadLetter: deadLetterTo(bus, 'verifier', () => clock.nowMs()),
     log,
   });
   return {
     failed: loop.failed,
+    checks: [
+      () =>
+        parts.trust.latest.store === null
+          ? `no usable trust store: ${parts.trust.latest.problem?.detail ?? 'see the log'}`
+          : null,
+      () => (parts.policy.current() === null ? 'no usable policy file: see the log' : null),
+      () => gate.trouble,
+    ],
     stop: async () => {
       stopUploads();
       await loop.stop();

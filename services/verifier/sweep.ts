@@ -99,7 +99,7 @@ async function endIfWaiting(
     },
     {
       subject: subjects.job('rejected', job),
-      id: eventId('verifier', 'revoked', cause),
+      id: eventId('verifier', 'revoked', cause, job),
       cause,
       traceparent: message.headers[headerNames.traceparent] ?? null,
     },

@@ -25,7 +25,7 @@ let attacker: NatsConnection;
 const complaints: string[] = [];
 
 before(async () => {
-  system = await startTestSystem({}, ['acme', 'other']);
+  system = await startTestSystem({}, { tenants: ['acme', 'other'] });
   deployment = await connectAsDeployment(system);
   other = await connect({
     url: system.url,

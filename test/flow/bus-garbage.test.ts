@@ -90,6 +90,30 @@ test('a second submission of a job id is a dead letter; the first runs once', as
   assert.equal(kinds.filter((kind) => kind === 'finished').length, 1);
 });
 
+test('dead letters are listed and shown; a submission among them is sent again under a new id', async () => {
+  const bytes = Buffer.from('echo second chance\n');
+  const request = { plugin: { name: 'again.sh', bytes }, envelope: system.sign('again.sh', bytes) };
+  const { jobId } = await system.client.submit(request);
+  finished(await system.client.wait(jobId));
+  let submission = new Uint8Array();
+  for await (const { record } of system.client.records({ jobId, follow: false }))
+    if (record.kind === 'submitted') submission = Buffer.from(record.payload ?? []);
+  // The same job again, as if its submitter had forgotten that it had submitted it.
+  await bus.publish(`job.submitted.acme.${jobId}`, submission, { id: 'forgetful' });
+  assert.equal(await deadLetterReason(jobId), 'DUPLICATE_JOB');
+  const letters = [];
+  for await (const letter of system.client.deadLetters()) letters.push(letter);
+  const [last] = letters.filter(({ letter }) => letter.jobId === jobId);
+  assert.ok(last);
+  assert.equal((await system.client.deadLetter(last.sequence))?.letter.reason, 'DUPLICATE_JOB');
+  const replayed = await system.client.replay(last);
+  assert.notEqual(replayed.jobId, jobId);
+  assert.equal(text(finished(await system.client.wait(replayed.jobId)).stdout.inline), 'second chance\n');
+  const garbled = letters.find(({ letter }) => letter.reason === 'UNDECODABLE');
+  assert.ok(garbled);
+  await assert.rejects(system.client.replay(garbled), /no submission/);
+});
+
 test('2 MiB in one message: our client says so before sending; the server drops a stranger, services stay up', async () => {
   const subject = `job.submitted.acme.${uuidV7()}`;
   await assert.rejects(bus.publish(subject, Buffer.alloc(2 << 20)), { code: 'TOO_LARGE' });

@@ -40,7 +40,7 @@ const late = generateKey();
 let system: TestSystem;
 let base: TrustStoreContent;
 before(async () => {
-  system = await startTestSystem({}, ['acme', 'small']);
+  system = await startTestSystem({}, { tenants: ['acme', 'small'] });
   base = {
     ...system.trust,
     keys: [

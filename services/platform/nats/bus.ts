@@ -12,6 +12,7 @@ import type {
 import { headers as newHeaders } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
 import type { EventIdentity } from '../event-keys.ts';
+import type { Needs } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
 import { connect } from './connection.ts';
 import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound, isTooLarge } from './failures.ts';
@@ -66,6 +67,15 @@ export interface Reply {
 
 export interface Request extends Reply {
   readonly subject: string;
+}
+
+export interface StreamState {
+  readonly messages: number;
+  readonly bytes: number;
+  readonly maxBytes: number;
+  /** Of the oldest message that is there; one above the last where there is none. */
+  readonly firstSequence: number;
+  readonly lastSequence: number;
 }
 
 export type Stop = () => void;
@@ -233,7 +243,7 @@ export class Bus {
     try {
       return await this.#manager.streams.deleteMessage(stream, sequence, false);
     } catch (cause) {
-      if (isNotFound(cause) || /no message found/i.test(messageOf(cause))) return false;
+      if (isNotFound(cause) || /no message found|store eof/i.test(messageOf(cause))) return false;
       throw new OperationalError('DELETE_FAILED', `message ${sequence} of ${stream}: ${messageOf(cause)}`, {
         cause,
       });
@@ -242,22 +252,68 @@ export class Bus {
 
   /** Everything up to this stream sequence is delivered to and acked by the consumer. */
   async ackFloor(stream: string, durable: string): Promise<number> {
-    const info = await this.#manager.consumers.info(stream, durable);
+    const info = await this.#consumerInfo(stream, durable);
     return info.num_pending === 0 && info.num_ack_pending === 0
       ? Math.max(info.ack_floor.stream_seq, info.delivered.stream_seq)
       : info.ack_floor.stream_seq;
   }
 
-  async streamState(
-    stream: string,
-  ): Promise<{ messages: number; bytes: number; maxBytes: number; lastSequence: number }> {
-    const { state, config } = await this.#manager.streams.info(stream);
-    return {
-      messages: state.messages,
-      bytes: state.bytes,
-      maxBytes: config.max_bytes,
-      lastSequence: state.last_seq,
-    };
+  get isClosed(): boolean {
+    return this.#connection.isClosed();
+  }
+
+  /** What is not in the server of all that is needed, each as a sentence. Throws OperationalError READ_FAILED. */
+  async missing({ streams, consumers }: Needs): Promise<string[]> {
+    const mend = '`sandbus up` and `sandbus topology` make it';
+    const looks = [
+      ...streams.map((name) => ({ what: `stream ${name}`, look: () => this.#manager.streams.info(name) })),
+      ...consumers.map(({ stream, durable }) => ({
+        what: `consumer ${durable} of ${stream}`,
+        look: () => this.#manager.consumers.info(stream, durable),
+      })),
+    ];
+    const found = await Promise.all(
+      looks.map(async ({ what, look }) => {
+        try {
+          await look();
+          return null;
+        } catch (cause) {
+          if (isNotFound(cause)) return `${what} is missing: ${mend}`;
+          throw new OperationalError('READ_FAILED', `${what}: ${messageOf(cause)}`, { cause });
+        }
+      }),
+    );
+    return found.filter((fault) => fault !== null);
+  }
+
+  /** Messages that wait for their first delivery by the consumer. */
+  async pending(stream: string, durable: string): Promise<number> {
+    return (await this.#consumerInfo(stream, durable)).num_pending;
+  }
+
+  async #consumerInfo(stream: string, durable: string) {
+    try {
+      return await this.#manager.consumers.info(stream, durable);
+    } catch (cause) {
+      throw new OperationalError('READ_FAILED', `consumer ${durable} of ${stream}: ${messageOf(cause)}`, {
+        cause,
+      });
+    }
+  }
+
+  async streamState(stream: string): Promise<StreamState> {
+    try {
+      const { state, config } = await this.#manager.streams.info(stream);
+      return {
+        messages: state.messages,
+        bytes: state.bytes,
+        maxBytes: config.max_bytes,
+        firstSequence: state.first_seq,
+        lastSequence: state.last_seq,
+      };
+    } catch (cause) {
+      throw new OperationalError('READ_FAILED', `stream ${stream}: ${messageOf(cause)}`, { cause });
+    }
   }
 
   kv(name: string): Promise<KvBucket> {

@@ -37,7 +37,8 @@ export async function connect(options: ConnectOptions): Promise<NatsConnection> 
 
 function natsOptions(options: ConnectOptions): ConnectionOptions {
   return {
-    servers: options.url,
+    // Several nodes of a cluster are separated by commas.
+    servers: options.url.split(','),
     name: options.name,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,

@@ -4,7 +4,7 @@ import { NatsError } from 'nats';
 const wrongLastSequence = 10071;
 const tooLarge = 10054;
 const streamFull = new Set([10077, 10047, 10023]);
-const notFound = new Set([10037, 10014, 10059]);
+const notFound = new Set([10037, 10014, 10043, 10059]);
 
 function apiCode(error: unknown): number | undefined {
   return error instanceof NatsError ? error.api_error?.err_code : undefined;
@@ -25,7 +25,7 @@ export function isTooLarge(error: unknown): boolean {
   return apiCode(error) === tooLarge;
 }
 
-/** No such message, consumer or stream. */
+/** No such message (10037 to a read, 10043 to a deletion), consumer or stream. */
 export function isNotFound(error: unknown): boolean {
   if (notFound.has(apiCode(error) ?? 0)) return true;
   return error instanceof NatsError && error.code === '404';

@@ -5,6 +5,8 @@ import { withoutAccountInfo } from './connection.ts';
 import { isConflict, isNotFound } from './failures.ts';
 
 const watchPauseMs = 200;
+/** How often a watch looks whether its bucket is still the one that it was. */
+const newBucketMs = 5_000;
 
 export interface KvValue {
   readonly key: string;
@@ -59,10 +61,11 @@ export class KvBucket {
    * Calls `onValue` for each key as it stands, then for what changes; null stands for a removed key. Of changes that
    * follow each other closely only the last may be seen. Resolves when all keys that there are have been seen; returns
    * its stop. It walks the bucket's messages by sequence: that needs no consumer, which services may not make and which
-   * can be lost, and goes on after any trouble where it was.
+   * can be lost, and goes on after any trouble where it was; in a bucket that was made anew, from its beginning.
    */
   async watch(onValue: (key: string, value: KvValue | null) => void): Promise<() => void> {
     let next = 1;
+    let lookAtMs = 0;
     let stopped = false;
     let timer: NodeJS.Timeout | undefined;
     const walk = async () => {
@@ -70,6 +73,9 @@ export class KvBucket {
         next = found.revision + 1;
         onValue(found.key, found.removed ? null : found);
       }
+      if (performance.now() < lookAtMs) return;
+      lookAtMs = performance.now() + newBucketMs;
+      if ((await this.#lastRevision()) < next - 1) next = 1;
     };
     const later = () => {
       if (!stopped)
@@ -103,6 +109,10 @@ export class KvBucket {
       if (isNotFound(cause)) return null;
       throw new OperationalError('KV_FAILED', `KV bucket ${this.#name}: ${String(cause)}`, { cause });
     }
+  }
+
+  async #lastRevision(): Promise<number> {
+    return (await this.#manager.streams.info(`KV_${this.#name}`)).state.last_seq;
   }
 
   async #guard<T>(action: () => Promise<T>): Promise<T | null> {

@@ -77,17 +77,21 @@ function objectStreamConfig(
     retention: RetentionPolicy.Limits,
     discard: DiscardPolicy.New,
     storage: StorageType.File,
-    max_bytes: Math.round(maxBytes * options.sizeFactor),
+    max_bytes: bucketBytes(maxBytes, options),
     num_replicas: options.replicas,
     allow_rollup_hdrs: true,
     allow_direct: true,
   };
 }
 
+/** The schemas and one object must fit, however small the rest is made. */
+const bucketBytes = (maxBytes: number, { sizeFactor }: TopologyOptions): number =>
+  Math.max(Math.min(maxBytes, 2 * 1024 * 1024), Math.round(maxBytes * sizeFactor));
+
 async function ensureBuckets(connection: NatsConnection, options: TopologyOptions): Promise<void> {
   const views = connection.jetstream().views;
   for (const { name, maxBytes, ttlMs } of kvBuckets) {
-    const max_bytes = Math.round(maxBytes * options.sizeFactor);
+    const max_bytes = bucketBytes(maxBytes, options);
     const kv = await views.kv(name, { history: 1, ttl: ttlMs, max_bytes, replicas: options.replicas });
     if (name === 'schemas') for (const schema of allSchemas()) await kv.put(schema.key, schema.text);
   }

@@ -1,0 +1,85 @@
+/** What `sandbus dead-letters list | show | replay` do. */
+import type { DeadLetter, SandbusClient } from '../client/index.ts';
+import { decode } from '../platform/codec.ts';
+import { UsageError } from '../platform/errors.ts';
+import { exitCode } from './exit-codes.ts';
+import { print, printJson, toJson } from './output.ts';
+import { withClient } from './session.ts';
+import { printable, renderTable } from './table.ts';
+
+interface Json {
+  readonly json?: true;
+}
+
+const columns = [
+  { title: 'NUMBER', align: 'right' },
+  { title: 'TIME' },
+  { title: 'BY' },
+  { title: 'REASON' },
+  { title: 'SUBJECT' },
+] as const;
+
+export function list({ json }: Json): Promise<number> {
+  return withClient(async (client) => {
+    const letters: DeadLetter[] = [];
+    for await (const letter of client.deadLetters()) letters.push(letter);
+    if (json) for (const letter of letters) printJson(letterJson(letter));
+    else if (letters.length === 0) print('there are no dead letters\n');
+    else print(renderTable(columns, letters.map(row)));
+    return exitCode('ok');
+  });
+}
+
+function row({ sequence, recordedAtMs, letter }: DeadLetter): string[] {
+  const at = new Date(recordedAtMs).toISOString().slice(0, 19).replace('T', ' ');
+  return [String(sequence), at, letter.service, letter.reason, letter.subject];
+}
+
+export function show(sequence: number, { json }: Json): Promise<number> {
+  return withClient(async (client) => {
+    const value = letterJson(await found(client, sequence));
+    if (json) printJson(value);
+    else
+      print(
+        `${JSON.stringify(JSON.parse(toJson(value)), null, 2)
+          .split('\n')
+          .map(printable)
+          .join('\n')}\n`,
+      );
+    return exitCode('ok');
+  });
+}
+
+export function replay(sequence: number, { json }: Json): Promise<number> {
+  return withClient(async (client) => {
+    const replayed = await client.replay(await found(client, sequence));
+    if (json) printJson(replayed);
+    else print(`${replayed.jobId}\n`);
+    return exitCode('ok');
+  });
+}
+
+async function found(client: SandbusClient, sequence: number): Promise<DeadLetter> {
+  const letter = await client.deadLetter(sequence);
+  if (letter === null)
+    throw new UsageError(
+      `record ${sequence} of tenant ${client.tenant} is no dead letter: \`sandbus dead-letters list\` has the numbers`,
+      exitCode('notFound'),
+    );
+  return letter;
+}
+
+function letterJson({ sequence, recordedAtMs, letter }: DeadLetter): object {
+  const { payload, ...rest } = letter;
+  return { sequence, recordedAtMs, ...rest, payloadBytes: payload.length, ...contentOf(payload) };
+}
+
+/** The event, or the first bytes of what is none. */
+function contentOf(payload: Uint8Array): object {
+  try {
+    const { name, value } = decode(payload);
+    return { event: { name, ...value } };
+  } catch {
+    return { payloadHex: Buffer.from(payload.subarray(0, 256)).toString('hex') };
+  }
+}

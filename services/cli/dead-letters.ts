@@ -1,0 +1,47 @@
+/** `sandbus dead-letters list | show | replay`. */
+import type { Command } from 'commander';
+import { define, exitsWith } from './command.ts';
+import { parseSequence } from './quantities.ts';
+
+interface Json {
+  readonly json?: true;
+}
+
+const actions = () => import('./dead-letters-actions.ts');
+
+export function registerDeadLetters(program: Command): void {
+  const letters = program
+    .command('dead-letters')
+    .summary('messages that no service could handle: list, show, send again')
+    .description(
+      'A message that cannot be decoded, has a wrong subject, repeats a job id or failed too often is not lost: it is a ' +
+        'record of the ledger, with the reason. Its number there names it.',
+    );
+  define(letters, {
+    usage: 'list',
+    summary: 'those of the tenant, oldest first',
+    examples: ['sandbus dead-letters list', 'sandbus dead-letters list --json'],
+    exits: ['unavailable'],
+  }).action(exitsWith(async (options: Json) => (await actions()).list(options)));
+  define(letters, {
+    usage: 'show <sequence>',
+    summary: 'one of them: reason, headers, and the bytes as hexadecimal or as the event in them',
+    examples: ['sandbus dead-letters show 1200'],
+    exits: ['notFound', 'unavailable'],
+  }).action(
+    exitsWith(async (sequence: string, options: Json) =>
+      (await actions()).show(parseSequence(sequence), options),
+    ),
+  );
+  define(letters, {
+    usage: 'replay <sequence>',
+    summary: 'send it again: a submission under a new job id, a cancel request as it was',
+    description: 'Sends again what no service could handle, once its cause is mended. Prints the new job id.',
+    examples: ['sandbus dead-letters replay 1200'],
+    exits: ['notFound', 'unavailable', 'busFull'],
+  }).action(
+    exitsWith(async (sequence: string, options: Json) =>
+      (await actions()).replay(parseSequence(sequence), options),
+    ),
+  );
+}

@@ -1,0 +1,22 @@
+/** What the server answers, and what we make of it. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { TestNats } from '../../../test/with-nats.ts';
+import { startTestNats } from '../../../test/with-nats.ts';
+
+let nats: TestNats;
+before(async () => {
+  nats = await startTestNats();
+});
+after(() => nats.stop());
+
+test('a message that is gone already is no failure to delete it, in the middle of a stream and at its ends', async () => {
+  const { bus } = nats;
+  const sequences: number[] = [];
+  for (let i = 0; i < 4; i++) sequences.push((await bus.publish('log.a.b.c', Buffer.from('x'))).sequence);
+  for (const sequence of [2, 1, 4, 3].map((place) => sequences[place - 1] ?? 0)) {
+    assert.equal(await bus.deleteMessage('LOGS', sequence), true);
+    assert.equal(await bus.deleteMessage('LOGS', sequence), false);
+  }
+  assert.equal(await bus.deleteMessage('LOGS', 999), false);
+});
