@@ -20,12 +20,17 @@ export async function startTestNats(options: { sizeFactor?: number } = {}): Prom
   const identity = await everyService(folder);
   const server = await startNatsServer({ storeDir: join(folder, 'nats'), ...testedServer() });
   const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null, identity });
-  await bus.ensureTopology({ replicas: 1, sizeFactor: options.sizeFactor ?? 0.1 });
   const stop = async () => {
     await bus.close();
     await server.stop();
     await rm(folder, { recursive: true, force: true });
   };
+  try {
+    await bus.ensureTopology({ replicas: 1, sizeFactor: options.sizeFactor ?? 0.1 });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   return { url: server.url, server, bus, folder, stop };
 }
 

@@ -1,7 +1,7 @@
 /** Makes the topology, and makes again what somebody has deleted: here, `sandbus up` is the deployment. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { userCredentials } from '../platform/access-paths.ts';
-import { OperationalError } from '../platform/errors.ts';
+import { OperationalError, UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
 import { inboxPrefix } from '../platform/nats-permissions.ts';
 import { wholeTopology } from '../platform/topology.ts';
@@ -24,7 +24,13 @@ export async function keepTopology(
   });
   const make = () =>
     bus.ensureTopology({ replicas: options.replicas ?? 1, sizeFactor: options.sizeFactor ?? 1 });
-  await insist(make);
+  try {
+    await insist(make);
+  } catch (error) {
+    // An open connection would keep the whole process from ending.
+    await bus.close().catch(() => undefined);
+    throw error;
+  }
   const stopping = new AbortController();
   const look = async () => {
     const missing = await bus.missing(wholeTopology());
@@ -59,7 +65,7 @@ async function insist(make: () => Promise<void>): Promise<void> {
     try {
       return await make();
     } catch (error) {
-      if (performance.now() > giveUpAt) throw error;
+      if (error instanceof UsageError || performance.now() > giveUpAt) throw error;
       await delay(500);
     }
   }

@@ -129,7 +129,15 @@ async function listeningUrl(
   }
   child.kill('SIGKILL');
   const log = await readFile(join(options.storeDir, 'nats-server.log'), 'utf8').catch(() => '');
-  throw new UsageError(`nats-server did not start:\n${complaint()}${log.split('\n').slice(-6).join('\n')}`);
+  const said = `${complaint()}${log.split('\n').slice(-6).join('\n')}`;
+  throw new UsageError(`nats-server did not start${mendFor(said)}:\n${said}`);
+}
+
+/** What to do about the commonest reason. */
+function mendFor(said: string): string {
+  return /address already in use/.test(said)
+    ? ' because its port is taken; `--port 0` takes any free one'
+    : '';
 }
 
 /** Has the server read its configuration again. Throws UsageError with what it says against it. */

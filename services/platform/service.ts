@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from './clock.ts';
 import { systemClock } from './clock.ts';
 import { commonShape, loadConfig } from './config.ts';
-import { messageOf } from './errors.ts';
+import { messageOf, UsageError } from './errors.ts';
 import { EventKeys } from './event-keys.ts';
 import { publishSigned } from './events.ts';
 import type { HealthCheck } from './health.ts';
@@ -79,8 +79,10 @@ export async function runService(name: ServiceName, start: StartService): Promis
     await running.stop();
     return reason === 'bus closed' ? 1 : 0;
   } catch (error) {
-    log.fatal({ error: messageOf(error), stack: error instanceof Error ? error.stack : undefined }, 'failed');
-    return 1;
+    // What the operator has to mend is said in a sentence; only a bug needs its stack.
+    const stack = error instanceof Error && !(error instanceof UsageError) ? error.stack : undefined;
+    log.fatal({ error: messageOf(error), stack }, 'failed');
+    return error instanceof UsageError ? error.exitCode : 1;
   } finally {
     asked.forget();
     await served?.stop();

@@ -2,9 +2,10 @@
 import type { JetStreamManager, NatsConnection, StreamConfig } from 'nats';
 import { AckPolicy, DeliverPolicy, DiscardPolicy, nanos, RetentionPolicy, StorageType } from 'nats';
 import { allSchemas } from '../codec.ts';
+import { messageOf, UsageError } from '../errors.ts';
 import type { StreamDefinition } from '../topology.ts';
 import { ackWaitMs, allConsumers, kvBuckets, objectBuckets, streams } from '../topology.ts';
-import { isNotFound } from './failures.ts';
+import { isFull, isNotFound } from './failures.ts';
 
 export interface TopologyOptions {
   /** Replicas of every stream: 1 for one server, 3 for a cluster. */
@@ -18,6 +19,16 @@ export interface TopologyOptions {
  * `sandbus up` call this, before any service starts.
  */
 export async function ensureTopology(connection: NatsConnection, options: TopologyOptions): Promise<void> {
+  try {
+    await makeTopology(connection, options);
+  } catch (cause) {
+    if (!isFull(cause)) throw cause;
+    const mend = 'give its store more room, or make less with SANDBUS_SIZE_FACTOR, e.g. 0.1';
+    throw new UsageError(`the NATS server has no room for the streams (${messageOf(cause)}): ${mend}`, 1);
+  }
+}
+
+async function makeTopology(connection: NatsConnection, options: TopologyOptions): Promise<void> {
   const manager = await connection.jetstreamManager();
   const maxPayload = connection.info?.max_payload ?? 1024 * 1024;
   for (const stream of streams) await ensureStream(manager, streamConfig(stream, maxPayload, options));
