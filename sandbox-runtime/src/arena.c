@@ -11,7 +11,21 @@ struct arena_chunk {
     struct arena_chunk *next;
     size_t size;
     size_t used;
+    bool shared;
 };
+
+static struct arena_chunk *map_chunk(struct arena *arena, size_t size, int flags)
+{
+    struct arena_chunk *chunk = mmap(NULL, size, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    if (chunk == MAP_FAILED)
+        return NULL;
+    madvise(chunk, size, MADV_DONTFORK);
+    chunk->size = size;
+    chunk->used = sizeof *chunk;
+    chunk->next = arena->chunks;
+    arena->chunks = chunk;
+    return chunk;
+}
 
 static struct arena_chunk *add_chunk(struct arena *arena, size_t size)
 {
@@ -19,15 +33,20 @@ static struct arena_chunk *add_chunk(struct arena *arena, size_t size)
     if (wanted < size)
         return NULL;
     size_t rounded = (wanted + CHUNK_SIZE - 1) / CHUNK_SIZE * CHUNK_SIZE;
-    struct arena_chunk *chunk = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (chunk == MAP_FAILED)
-        return NULL;
-    madvise(chunk, rounded, MADV_DONTFORK);
-    chunk->size = rounded;
-    chunk->used = sizeof *chunk;
-    chunk->next = arena->chunks;
-    arena->chunks = chunk;
-    return chunk;
+    return map_chunk(arena, rounded, MAP_PRIVATE);
+}
+
+bool arena_open_shared(struct arena *arena, size_t size)
+{
+    struct arena_chunk *chunk = map_chunk(arena, size, MAP_SHARED);
+    if (chunk)
+        chunk->shared = true;
+    return chunk != NULL;
+}
+
+bool arena_is_shared(const struct arena *arena)
+{
+    return arena->chunks && arena->chunks->shared && !arena->chunks->next;
 }
 
 void *arena_allocate(struct arena *arena, size_t size)

@@ -13,6 +13,10 @@ struct arena {
     struct arena_chunk *chunks;
 };
 
+/* An arena in memory that the caller shares with one child, which sees what is put there later, at the same addresses. Only what
+ * fits: arena_is_shared tells. */
+bool arena_open_shared(struct arena *arena, size_t size);
+bool arena_is_shared(const struct arena *arena);
 /* Zeroed, aligned for any object. NULL when memory is out. */
 void *arena_allocate(struct arena *arena, size_t size);
 char *arena_copy(struct arena *arena, const char *text, size_t length);

@@ -5,6 +5,9 @@
  * supervisor says go; the child forks the plugin and stays as PID 1. It never execs, so no file of the job is ever mapped
  * into it, and it is under the same filter, user id and limits as the plugin itself.
  *
+ * `serve` has one child prepared: it has run the list up to the step "job" and waits there for the specification, which the
+ * supervisor writes into memory that the two share. It is used for one job and no other.
+ *
  * A supervisor that dies before its go leaves a closed socket and the child leaves; one that dies after it triggers the
  * death signal, which was set before READY. There is no moment in between.
  *
@@ -26,10 +29,8 @@
 
 const struct inside_step inside_steps[] = {
     {"user-namespace", inside_user_namespace}, /* first: it gives the rights to do the rest */
-    {"network", inside_network},
     {"cgroup-join", inside_join_cgroups},
-    {"origin", inside_open_origin},      /* before the working directory becomes the new root */
-    {"plugin-open", inside_open_plugin}, /* before closing: the path may lead through /proc/self/fd */
+    {"origin", inside_open_origin}, /* before the working directory becomes the new root */
     {"close-descriptors", inside_close_descriptors},
     {"signals", inside_signals},
     {"cgroup-namespace", inside_new_cgroup_namespace}, /* after joining: its root is the group at this moment */
@@ -38,21 +39,23 @@ const struct inside_step inside_steps[] = {
     {"system-binds", inside_system_binds},
     {"etc", inside_etc},
     {"dev", inside_dev},
-    {"job-tmpfs", inside_job_tmpfs},
     {"proc", inside_proc},
     {"sys", inside_sys},
-    {"ro-binds", inside_ro_binds}, /* after the tmpfs, so that a destination may lie below /tmp or /job */
-    {"plugin-copy", inside_plugin},
-    {"inputs", inside_inputs},
-    {"read-only", inside_read_only},
-    {"masks", inside_masks},      /* after read-only, so that what covers is read-only too */
-    {"pivot-root", inside_pivot}, /* the host's files are out of reach from here on */
+    {"masks", inside_masks},
+    {"prepared-root", inside_prepared_pivot}, /* the host's files are out of a prepared child's reach from here on */
     {"hostname", inside_hostname},
     {"loopback", inside_loopback},
     {"keyring", inside_keyring},
     {"resource-limits", inside_resource_limits},
-    {"stdio", inside_stdio},
     {"bounding-set", inside_bounding_set}, /* needs a capability that the identity step takes away */
+    {"job", inside_await_job},             /* nothing before depends on the job; a prepared child waits here */
+    {"job-tmpfs", inside_job_tmpfs},
+    {"ro-binds", inside_ro_binds}, /* after the tmpfs, so that a destination may lie below /tmp or /job */
+    {"plugin-copy", inside_plugin},
+    {"inputs", inside_inputs},
+    {"read-only", inside_read_only},
+    {"pivot-root", inside_pivot}, /* and of everybody's from here on */
+    {"stdio", inside_stdio},
     {"identity", inside_identity},
     {"capabilities", inside_capabilities},
     {"death-signal", inside_death_signal}, /* after the last change of credentials, which would clear it */
@@ -64,6 +67,22 @@ const struct inside_step inside_steps[] = {
 const unsigned inside_step_count = sizeof inside_steps / sizeof inside_steps[0];
 
 _Static_assert(sizeof inside_steps / sizeof inside_steps[0] <= REPORT_STEPS_MAX, "a report has room for every step");
+
+/* In a copy of a supervisor that knew the job there is nothing to wait for. */
+bool inside_await_job(struct inside *inside, struct fault *fault)
+{
+    (void)fault;
+    if (inside->spec)
+        return true;
+    static int sources[REPORT_SOURCES_MAX];
+    inside->sources = sources;
+    if (!report_await_order(inside->report, &inside->spec, sources, REPORT_SOURCES_MAX))
+        _exit(0); /* the supervisor is gone, or wants another one */
+    if (inside->spec->plugin_path)
+        inside->plugin = *inside->sources++;
+    inside->ordered_us = clock_now_us();
+    return true;
+}
 
 static char *title_start;
 static size_t title_size;
@@ -90,6 +109,13 @@ _Noreturn static void fail(struct inside *inside, const char *step, struct fault
     _exit(125);
 }
 
+/* What a prepared child has done before took no time of the job's. */
+static void begin_job(const struct inside *inside, struct report *ready)
+{
+    memset(ready->step_us, 0, sizeof ready->step_us);
+    ready->begun_us = inside->ordered_us;
+}
+
 /* Runs the list; each step's time goes into the report. */
 static void run_steps(struct inside *inside, struct report *ready)
 {
@@ -99,6 +125,10 @@ static void run_steps(struct inside *inside, struct report *ready)
         if (!inside_steps[i].run(inside, &fault))
             fail(inside, inside_steps[i].name, &fault);
         uint64_t now_us = clock_now_us();
+        if (inside_steps[i].run == inside_await_job && inside->ordered_us) {
+            begin_job(inside, ready);
+            before_us = inside->ordered_us;
+        }
         ready->step_us[i] = (uint32_t)(now_us - before_us);
         before_us = now_us;
     }

@@ -22,8 +22,10 @@
 
 /* All that the child needs. It lives in the supervisor's memory, which the child has a copy of. */
 struct inside {
-    const struct job_spec *spec;
+    const struct job_spec *spec; /* NULL in a prepared child, until the job step */
     const struct cgroup_job *cgroup;
+    bool network_host;
+    uint64_t ordered_us;               /* when a prepared child got its job */
     const struct device_grant *grants; /* nodes to make in /dev */
     size_t grant_count;
     const struct rootless *rootless;
@@ -31,10 +33,9 @@ struct inside {
     gid_t gid;    /* as root the same number */
     int report;   /* packet socket to the supervisor */
     int stdio[3]; /* the job's ends of the pipes */
-    int network;  /* a prepared network namespace; -1: the child is in one of its own already, or in the host's */
-    bool network_is_up;
     int origin;   /* set by origin: the launcher's working directory, where relative paths of the host begin */
-    int plugin;   /* set by plugin-open: the host's file */
+    int plugin;   /* the host's file, opened by the supervisor */
+    int *sources; /* in a prepared child: trees of the binds, then files of the inputs, opened by the supervisor */
     int job_dir;  /* set by job-tmpfs where outputs are collected: /job, open */
     int listener; /* set by the filter step */
 };
@@ -58,10 +59,8 @@ _Noreturn void init_main(struct inside *inside);
 void inside_remember_title(int count, char **words);
 
 bool inside_user_namespace(struct inside *inside, struct fault *fault);
-bool inside_network(struct inside *inside, struct fault *fault);
 bool inside_join_cgroups(struct inside *inside, struct fault *fault);
 bool inside_open_origin(struct inside *inside, struct fault *fault);
-bool inside_open_plugin(struct inside *inside, struct fault *fault);
 bool inside_close_descriptors(struct inside *inside, struct fault *fault);
 bool inside_signals(struct inside *inside, struct fault *fault);
 bool inside_new_cgroup_namespace(struct inside *inside, struct fault *fault);
@@ -70,6 +69,7 @@ bool inside_root(struct inside *inside, struct fault *fault);
 bool inside_system_binds(struct inside *inside, struct fault *fault);
 bool inside_etc(struct inside *inside, struct fault *fault);
 bool inside_dev(struct inside *inside, struct fault *fault);
+bool inside_await_job(struct inside *inside, struct fault *fault);
 bool inside_job_tmpfs(struct inside *inside, struct fault *fault);
 bool inside_proc(struct inside *inside, struct fault *fault);
 bool inside_sys(struct inside *inside, struct fault *fault);
@@ -78,6 +78,7 @@ bool inside_plugin(struct inside *inside, struct fault *fault);
 bool inside_inputs(struct inside *inside, struct fault *fault);
 bool inside_read_only(struct inside *inside, struct fault *fault);
 bool inside_masks(struct inside *inside, struct fault *fault);
+bool inside_prepared_pivot(struct inside *inside, struct fault *fault);
 bool inside_pivot(struct inside *inside, struct fault *fault);
 bool inside_hostname(struct inside *inside, struct fault *fault);
 bool inside_loopback(struct inside *inside, struct fault *fault);
@@ -95,11 +96,15 @@ bool inside_filter(struct inside *inside, struct fault *fault);
 /* The kernel's Landlock ABI, 0 where it has none that jobs can use. */
 int inside_landlock_abi(void);
 
+/* Opens a regular file of the host; a relative path begins at the directory `origin`. Nothing else is read: a fifo would block,
+ * a device would never end. -1 with a fault. */
+int inside_open_regular(int origin, const char *path, struct fault *fault);
+/* A copy of a piece of the host's mount tree, read-only and attached nowhere. -1 with a fault. */
+int inside_open_tree(const char *source, struct fault *fault);
 /* A directory or file below the new root, made where it is missing, as a descriptor for mounting on (O_PATH).
  * `path` is relative; symbolic links in it stay inside the new root. */
 int inside_make_point(const char *path, bool directory);
-/* Shows `source` of the host at `path`, read-only, with everything mounted below it. */
-bool inside_bind(const char *source, const char *path, struct fault *fault);
+/* Shows `source` of the host at `path`, which is not there yet, read-only, with everything mounted below it. */
 bool inside_bind_new(const char *source, const char *path, struct fault *fault);
 
 #endif

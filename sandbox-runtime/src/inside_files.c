@@ -35,7 +35,7 @@ static bool write_names(struct inside *inside, struct fault *fault)
     snprintf(groups, sizeof groups, "root:x:0:\njob:x:%u:\nnogroup:x:65534:\n", (unsigned)inside->gid);
     snprintf(services, sizeof services,
              "passwd: files\ngroup: files\nhosts: files%s\nservices: files\nprotocols: files\n",
-             inside->spec->network_host ? " dns" : "");
+             inside->network_host ? " dns" : "");
     return write_file("etc/passwd", users, fault) && write_file("etc/group", groups, fault) &&
            write_file("etc/nsswitch.conf", services, fault) &&
            write_file("etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n", fault);
@@ -77,7 +77,7 @@ bool inside_etc(struct inside *inside, struct fault *fault)
     for (size_t i = 0; i < sizeof etc_of_host / sizeof etc_of_host[0]; i++)
         if (!show_etc(etc_of_host[i], fault))
             return false;
-    if (inside->spec->network_host && !show_etc("resolv.conf", fault))
+    if (inside->network_host && !show_etc("resolv.conf", fault))
         return false;
     return show_python(fault);
 }
@@ -89,9 +89,7 @@ bool inside_open_origin(struct inside *inside, struct fault *fault)
                                             "cannot open the launcher's working directory");
 }
 
-/* Opens a regular file of the host; a relative path begins where the launcher was started. Nothing else is read: a fifo
- * would block, a device would never end. */
-static int open_regular(int origin, const char *path, struct fault *fault)
+int inside_open_regular(int origin, const char *path, struct fault *fault)
 {
     OWNED_FD int file = openat(origin, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat status;
@@ -138,13 +136,6 @@ static bool check_digest(const struct job_spec *spec, struct sha256 *hash, struc
                      spec->plugin_sha256);
 }
 
-bool inside_open_plugin(struct inside *inside, struct fault *fault)
-{
-    if (inside->spec->plugin_path)
-        inside->plugin = open_regular(inside->origin, inside->spec->plugin_path, fault);
-    return !inside->spec->plugin_path || inside->plugin >= 0;
-}
-
 /* The copy that is hashed is the copy that runs: the host's file may change meanwhile as it likes. */
 bool inside_plugin(struct inside *inside, struct fault *fault)
 {
@@ -189,7 +180,8 @@ bool inside_inputs(struct inside *inside, struct fault *fault)
     for (size_t i = 0; i < inputs->count; i++) {
         struct sha256 unused;
         sha256_init(&unused);
-        OWNED_FD int from = open_regular(inside->origin, inputs->items[i].value, fault);
+        OWNED_FD int from =
+            inside->sources ? *inside->sources++ : inside_open_regular(inside->origin, inputs->items[i].value, fault);
         if (from < 0)
             return false;
         OWNED_FD int to = create_input(inputs->items[i].name, inside->uid, inside->gid);

@@ -4,17 +4,19 @@
 #include "kernel.h"
 #include "policy.h"
 #include "report.h"
-#include "spare.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -88,23 +90,16 @@ bool inside_hostname(struct inside *inside, struct fault *fault)
     return kernel_sethostname("sandbox") == 0 || fault_set(fault, errno, HOST_MEND, "cannot set the host name");
 }
 
-/* Prepared before the job was known: nothing has ever run in it. */
-bool inside_network(struct inside *inside, struct fault *fault)
-{
-    if (inside->network < 0)
-        return true;
-    if (kernel_setns(inside->network, CLONE_NEWNET) < 0)
-        return fault_set(fault, errno, HOST_MEND, "cannot enter the network namespace");
-    descriptor_close(&inside->network);
-    inside->network_is_up = true;
-    return true;
-}
-
+/* A new network namespace has a loopback device that is down. */
 bool inside_loopback(struct inside *inside, struct fault *fault)
 {
-    if (inside->spec->network_host || inside->network_is_up)
+    if (inside->network_host)
         return true;
-    return spare_loopback_up() || fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
+    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    OWNED_FD int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (socket_fd < 0 || ioctl(socket_fd, SIOCSIFFLAGS, &loopback) < 0)
+        return fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
+    return true;
 }
 
 bool inside_keyring(struct inside *inside, struct fault *fault)

@@ -79,13 +79,11 @@ static int clone_tree(const char *source, uint64_t attributes, bool *directory)
     return result;
 }
 
-static bool bind_tree(const char *source, const char *path, uint64_t attributes, struct fault *fault)
+/* `source` is for the message. */
+static bool attach_tree(int tree, const char *source, const char *path, struct fault *fault)
 {
-    bool directory = false;
-    OWNED_FD int tree = clone_tree(source, attributes, &directory);
-    if (tree < 0)
-        return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
-    OWNED_FD int point = inside_make_point(path, directory);
+    struct stat status;
+    OWNED_FD int point = fstat(tree, &status) < 0 ? -1 : inside_make_point(path, S_ISDIR(status.st_mode));
     if (point < 0)
         return fault_set(fault, errno, "choose a place that exists or can be made", "cannot make /%s in the sandbox",
                          path);
@@ -95,13 +93,16 @@ static bool bind_tree(const char *source, const char *path, uint64_t attributes,
     return true;
 }
 
-bool inside_bind(const char *source, const char *path, struct fault *fault)
+static bool bind_tree(const char *source, const char *path, uint64_t attributes, struct fault *fault)
 {
-    return bind_tree(source, path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, fault);
+    bool directory = false;
+    OWNED_FD int tree = clone_tree(source, attributes, &directory);
+    if (tree < 0)
+        return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
+    return attach_tree(tree, source, path, fault);
 }
 
-/* The same at a place of the new root that is not there yet and whose parents the set-up itself has made, so that nothing of it
- * can be a link: half the calls. */
+/* The parents of `path` are of the set-up's own making, so that nothing of it can be a link: half the calls. */
 bool inside_bind_new(const char *source, const char *path, struct fault *fault)
 {
     bool directory = false;
@@ -249,6 +250,15 @@ bool inside_sys(struct inside *inside, struct fault *fault)
     return true;
 }
 
+int inside_open_tree(const char *source, struct fault *fault)
+{
+    bool directory;
+    int tree = clone_tree(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &directory);
+    if (tree < 0)
+        fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
+    return tree;
+}
+
 bool inside_ro_binds(struct inside *inside, struct fault *fault)
 {
     static const char *const own[] = {"/proc", "/dev", "/plugin", "/sys", "/job", "/tmp"};
@@ -262,7 +272,8 @@ bool inside_ro_binds(struct inside *inside, struct fault *fault)
                 return fault_set(fault, 0, "choose another place, SRC:DST",
                                  "a bind at %s would cover the sandbox's own %s", path, own[k]);
         }
-        if (!inside_bind(binds->items[i].name, path + 1, fault))
+        OWNED_FD int tree = inside->sources ? *inside->sources++ : inside_open_tree(binds->items[i].name, fault);
+        if (tree < 0 || !attach_tree(tree, binds->items[i].name, path + 1, fault))
             return false;
     }
     return true;
@@ -277,7 +288,7 @@ static bool make_read_only(const char *path)
 bool inside_read_only(struct inside *inside, struct fault *fault)
 {
     (void)inside;
-    if (mkdir("mnt", 0555) < 0 || !make_read_only("dev") || !make_read_only("."))
+    if (!make_read_only("dev") || !make_read_only("."))
         return fault_set(fault, errno, ROOT_MEND, "cannot make the new root read-only");
     return true;
 }
@@ -285,7 +296,7 @@ bool inside_read_only(struct inside *inside, struct fault *fault)
 /* What /proc and /sys tell about the host is covered: a directory by the empty /mnt, a file by /dev/null. */
 bool inside_masks(struct inside *inside, struct fault *fault)
 {
-    (void)inside;
+    struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
     static const char *const masked[] = {"proc/acpi/",
                                          "proc/asound/",
                                          "proc/bus/",
@@ -309,21 +320,37 @@ bool inside_masks(struct inside *inside, struct fault *fault)
                                          "sys/hypervisor/",
                                          "sys/block/",
                                          "sys/devices/virtual/powercap/"};
+    if (mkdir("mnt", 0555) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot make /mnt");
     for (size_t i = 0; i < sizeof masked / sizeof masked[0]; i++) {
         bool directory = masked[i][strlen(masked[i]) - 1] == '/';
         if (kernel_mount(directory ? "mnt" : "dev/null", masked[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
             return fault_set(fault, errno, ROOT_MEND, "cannot cover /%s", masked[i]);
     }
+    /* What covers is as read-only as what it covers. */
+    if (kernel_mount_setattr(AT_FDCWD, "proc", AT_RECURSIVE, &read_only) < 0 ||
+        (inside->grant_count && kernel_mount_setattr(AT_FDCWD, "sys", AT_RECURSIVE, &read_only) < 0))
+        return fault_set(fault, errno, ROOT_MEND, "cannot make what covers /proc and /sys read-only");
     return true;
 }
 
-bool inside_pivot(struct inside *inside, struct fault *fault)
+static bool pivot(struct fault *fault)
 {
-    (void)inside;
     /* Old root and new root change places in one spot; what lies under it, the host's root, is then let go. */
     if (kernel_pivot_root(".", ".") < 0 || kernel_umount(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return fault_set(fault, errno,
                          "the host's root must be an ordinary mount, not an initramfs: see launcher check-host",
                          "cannot change to the new root");
     return true;
+}
+
+/* It gets what it needs of the host as descriptors. */
+bool inside_prepared_pivot(struct inside *inside, struct fault *fault)
+{
+    return inside->spec || pivot(fault);
+}
+
+bool inside_pivot(struct inside *inside, struct fault *fault)
+{
+    return inside->ordered_us || pivot(fault);
 }

@@ -19,8 +19,7 @@ static void output_exceeded(void *owner)
     job_end(owner, OUTCOME_OUTPUT_EXCEEDED);
 }
 
-void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd,
-               struct sink *sinks[2])
+void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *spec)
 {
     *job = (struct job){.supervisor = supervisor,
                         .spec = spec,
@@ -32,11 +31,11 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
                         .pipe_out = {-1, -1},
                         .init = -1};
     job->inside = (struct inside){.spec = spec,
+                                  .network_host = spec->network_host,
                                   .cgroup = &job->cgroup,
                                   .rootless = &supervisor->rootless,
                                   .report = -1,
                                   .stdio = {-1, -1, -1},
-                                  .network = -1,
                                   .origin = -1,
                                   .plugin = -1,
                                   .job_dir = -1,
@@ -47,6 +46,12 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     json_init(&job->collected, 16 << 20);
     json_init(&job->accounts, 1 << 20);
     job->counts = (struct counts_job){.slot = -1, .reason = "the job never ran"};
+}
+
+void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *spec, int stdin_fd,
+               struct sink *sinks[2])
+{
+    job_init(job, supervisor, spec);
     job->created_us = clock_now_us();
     job->wall_deadline_us = job->created_us + SETUP_LIMIT_US;
     job->cpu_check_us = job->clear_retry_us = job->end_deadline_us = LOOP_FOREVER;

@@ -2,6 +2,7 @@
  * One job, from set-up to result, as a state machine on the supervisor's loop.
  *
  *   job_setup.c     the supervisor's ordered list of set-up steps; the child's own list is inside.c
+ *   job_prepare.c   what can be done before the job is known
  *   job.c           what happens while it runs
  *   job_end.c       how it ends
  *   job_accounts.c  devices, system calls and executions, by BPF
@@ -24,7 +25,6 @@
 #include "notify.h"
 #include "outcome.h"
 #include "report.h"
-#include "spare.h"
 #include "spec.h"
 #include "stream.h"
 
@@ -36,8 +36,9 @@ struct supervisor {
     struct devices *devices; /* from the first job on; NULL: the host has no cgroup2 */
     struct counts *counts;   /* from the first job on */
     unsigned most_jobs;
-    struct spare spare; /* for the next job */
-    struct job *jobs; /* linked by `next`: those that were started and not freed */
+    struct job *prepared; /* a child that waits for the next job; NULL: none */
+    uint64_t prepared_us; /* when it was made */
+    struct job *jobs;     /* linked by `next`: those that were started and not freed */
 };
 
 /* Checks the host and opens what jobs need. */
@@ -50,7 +51,7 @@ bool supervisor_check_outer_filter(struct fault *fault);
 
 enum job_state { JOB_SETTING_UP, JOB_RUNNING, JOB_ENDING, JOB_CLEARING, JOB_FINISHING, JOB_DONE };
 
-enum { JOB_SETUP_STEPS_MAX = 20 };
+enum { JOB_SETUP_STEPS_MAX = 24 };
 
 struct job {
     struct job *next;
@@ -72,6 +73,9 @@ struct job {
 
     struct input input;
     struct output outputs[2]; /* standard output, standard error */
+    bool was_prepared;        /* its groups, pipes and child were there before it */
+    struct arena shared;      /* then: memory that the child sees too, with the specification in it */
+    const struct job_spec *shared_spec;
     int stdin_file;           /* --stdin, open; -1: none */
     int pipe_in, pipe_out[2]; /* the launcher's ends, until the streams own them */
 
@@ -97,6 +101,22 @@ struct job {
     struct json_writer collected; /* members "files" and "skipped" */
 };
 
+/* Has a child ready for the next job (job_prepare.c): makes one where there is none, and a new one where it has become old. What
+ * fails here is left to the job, whose own failure says why. */
+void job_prepare(struct supervisor *supervisor);
+/* When job_prepare wants to be called again. */
+uint64_t job_prepare_due_us(const struct supervisor *supervisor);
+/* Ends the prepared child. */
+void job_unprepare(struct supervisor *supervisor);
+/* The first steps of a set-up: takes the prepared child where it is fit for the job, and later gives it the job. */
+bool job_take_prepared(struct job *job, struct fault *fault);
+bool job_order(struct job *job, struct fault *fault);
+/* The steps that it has already taken (job_setup.c). */
+bool job_make_groups(struct job *job, struct fault *fault);
+bool job_choose_user(struct job *job, struct fault *fault);
+bool job_make_pipes(struct job *job, struct fault *fault);
+bool job_clone_child(struct job *job, struct fault *fault);
+
 struct setup_step {
     const char *name;
     bool (*run)(struct job *job, struct fault *fault);
@@ -106,6 +126,8 @@ extern const unsigned setup_step_count;
 /* Runs the list. False with job->fault set. */
 bool job_setup(struct job *job);
 
+/* An empty job, which job_free may be called for. */
+void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *spec);
 /* Starts a job. Its input comes from --stdin, else from stdin_fd (-1: none, INPUT_IS_FED: input_feed), its output goes to the
  * sinks. A failure is an outcome like any other: call supervisor_turn until job->state is JOB_DONE. Then the result is final;
  * whoever wants the rest of the output goes on until it is delivered. */

@@ -110,6 +110,7 @@ static void close_job_files(struct job *job)
     descriptor_close(&job->pipe_in);
     for (int i = 0; i < 3; i++)
         descriptor_close(&job->inside.stdio[i]);
+    descriptor_close(&job->inside.plugin);
     descriptor_close(&job->inside.report);
 }
 
@@ -208,4 +209,5 @@ void job_free(struct job *job)
     job->notify = NULL;
     json_free(&job->collected);
     json_free(&job->accounts);
+    arena_free(&job->shared);
 }

@@ -28,6 +28,14 @@ static bool open_collect_dir(struct job *job, struct fault *fault)
            fault_set(fault, errno, "make the directory first", "cannot collect outputs in %s", job->spec->collect_dir);
 }
 
+/* Here, since the path may lead through /proc/self/fd. The child copies and hashes. */
+static bool open_plugin(struct job *job, struct fault *fault)
+{
+    if (job->spec->plugin_path)
+        job->inside.plugin = inside_open_regular(AT_FDCWD, job->spec->plugin_path, fault);
+    return !job->spec->plugin_path || job->inside.plugin >= 0;
+}
+
 /* Regular files, and devices such as /dev/null. A fifo might have no writer. */
 static bool open_stdin(struct job *job, struct fault *fault)
 {
@@ -42,9 +50,9 @@ static bool open_stdin(struct job *job, struct fault *fault)
            fault_set(fault, 0, "give a regular file, or /dev/null", "--stdin %s is no regular file", path);
 }
 
-static bool make_groups(struct job *job, struct fault *fault)
+bool job_make_groups(struct job *job, struct fault *fault)
 {
-    return spare_take_groups(&job->supervisor->spare, &job->cgroup) || cgroup_job_create(&job->cgroup, fault);
+    return job->was_prepared || cgroup_job_create(&job->cgroup, fault);
 }
 
 static bool limit_memory(struct job *job, struct fault *fault)
@@ -62,8 +70,10 @@ static bool limit_processes(struct job *job, struct fault *fault)
     return cgroup_limit_processes(&job->cgroup, job->spec->processes, fault);
 }
 
-static bool choose_user(struct job *job, struct fault *fault)
+bool job_choose_user(struct job *job, struct fault *fault)
 {
+    if (job->was_prepared)
+        return true;
     uint64_t number = cgroup_job_number(&job->cgroup) & UID_MASK;
     struct inside *inside = &job->inside;
     if (inside->rootless->active && job->spec->uid)
@@ -80,8 +90,10 @@ static bool choose_user(struct job *job, struct fault *fault)
 }
 
 /* Three pipes and the report socket. The launcher's ends of the pipes are watched once the child runs. */
-static bool make_pipes(struct job *job, struct fault *fault)
+bool job_make_pipes(struct job *job, struct fault *fault)
 {
+    if (job->was_prepared)
+        return true;
     int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1}, report[2] = {-1, -1};
     bool made = pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0 &&
                 descriptor_packet_pair(report);
@@ -104,8 +116,10 @@ static bool prepare_notify(struct job *job, struct fault *fault)
 }
 
 /* The child is in its namespaces and in its cgroup2 group from its first instruction. */
-static bool clone_child(struct job *job, struct fault *fault)
+bool job_clone_child(struct job *job, struct fault *fault)
 {
+    if (job->was_prepared)
+        return job_order(job, fault);
     int pidfd = -1;
     int unified = cgroup_job_unified(&job->cgroup);
     struct clone_args args = {
@@ -115,9 +129,7 @@ static bool clone_child(struct job *job, struct fault *fault)
     };
     if (job->inside.rootless->active)
         args.flags |= CLONE_NEWUSER;
-    if (!job->spec->network_host && !job->inside.rootless->active) /* rootless its own user namespace has to own it */
-        job->inside.network = spare_take_network(&job->supervisor->spare);
-    if (!job->spec->network_host && job->inside.network < 0)
+    if (!job->inside.network_host)
         args.flags |= CLONE_NEWNET;
     if (unified >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
@@ -130,7 +142,6 @@ static bool clone_child(struct job *job, struct fault *fault)
         inside_main(&job->inside);
     int saved = errno;
     arena_share_with_children(&job->spec->arena, false);
-    descriptor_close(&job->inside.network);
     errno = saved;
     if (job->init < 0)
         return fault_set(fault, errno,
@@ -164,6 +175,7 @@ static bool watch_child(struct job *job, struct fault *fault)
     struct loop *loop = &job->supervisor->loop;
     for (int i = 0; i < 3; i++)
         descriptor_close(&job->inside.stdio[i]);
+    descriptor_close(&job->inside.plugin);
     descriptor_close(&job->inside.report);
     bool watched = loop_watch(loop, &job->process, EPOLLIN) && loop_watch(loop, &job->report, EPOLLIN);
     if (watched && job->cgroup.oom_event >= 0) {
@@ -177,15 +189,17 @@ static bool watch_child(struct job *job, struct fault *fault)
 const struct setup_step setup_steps[] = {
     {"collect-dir", open_collect_dir},
     {"stdin", open_stdin},
-    {"cgroup-create", make_groups},
+    {"plugin-open", open_plugin},
+    {"prepared", job_take_prepared},
+    {"cgroup-create", job_make_groups},
     {"memory-limit", limit_memory},
     {"cpu-limit", limit_cpu},
     {"process-limit", limit_processes},
     {"devices", accounts_find_devices},
-    {"user", choose_user},
-    {"stdio-pipes", make_pipes},
+    {"user", job_choose_user},
+    {"stdio-pipes", job_make_pipes},
     {"notify", prepare_notify},
-    {"namespaces", clone_child},
+    {"namespaces", job_clone_child},
     {"watch", watch_child},
     {"id-map", map_ids}, /* after watch: from here on the child's end is seen, whatever fails */
     /* Beside the child, which sets itself up meanwhile and then waits for the go that follows this list. */
@@ -208,7 +222,7 @@ bool job_setup(struct job *job)
             return false;
         }
         uint64_t now_us = clock_now_us();
-        if (setup_steps[i].run == clone_child)
+        if (setup_steps[i].run == job_clone_child)
             job->clone_step = i;
         job->setup_us[i] = (uint32_t)(now_us - before_us);
         before_us = now_us;
@@ -237,7 +251,6 @@ bool supervisor_check_outer_filter(struct fault *fault)
 bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
 {
     *supervisor = (struct supervisor){.loop = {.epoll = -1}, .most_jobs = most_jobs};
-    spare_init(&supervisor->spare);
     rootless_open(&supervisor->rootless);
     if (!supervisor_check_outer_filter(fault))
         return false;
@@ -255,7 +268,7 @@ bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct f
 
 void supervisor_close(struct supervisor *supervisor)
 {
-    spare_close(&supervisor->spare);
+    job_unprepare(supervisor);
     accounts_close(supervisor);
     loop_close(&supervisor->loop);
     cgroup_host_close(&supervisor->cgroups);

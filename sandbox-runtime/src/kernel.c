@@ -136,16 +136,6 @@ int kernel_landlock_restrict(int rules)
     return (int)syscall(SYS_landlock_restrict_self, rules, 0UL);
 }
 
-int kernel_setns(int fd, int type)
-{
-    return (int)syscall(SYS_setns, fd, type);
-}
-
-int kernel_unshare(int flags)
-{
-    return (int)syscall(SYS_unshare, flags);
-}
-
 int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags)
 {
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);

@@ -43,9 +43,6 @@ int kernel_landlock_abi(void);
 int kernel_landlock_rules(uint64_t rights, uint64_t scopes);
 int kernel_landlock_allow(int rules, int place, uint64_t rights);
 int kernel_landlock_restrict(int rules);
-int kernel_setns(int fd, int type);
-int kernel_unshare(int flags);
-
 /* Installs the filter for this thread. Returns the descriptor of its listener, or -1 with errno. */
 int kernel_seccomp_filter(const struct sock_fprog *program, unsigned flags);
 /* Reads what is there now: EAGAIN rather than waiting, whatever the flags of the file. */

@@ -87,10 +87,15 @@ static bool set_initial(struct job_spec *spec, void *record, const struct option
     return true;
 }
 
+bool options_init_in(struct job_spec *spec, struct arena arena, struct fault *fault)
+{
+    *spec = (struct job_spec){.arena = arena};
+    return set_initial(spec, spec, &job_table, fault);
+}
+
 bool options_init(struct job_spec *spec, struct fault *fault)
 {
-    *spec = (struct job_spec){.arena = {NULL}};
-    return set_initial(spec, spec, &job_table, fault);
+    return options_init_in(spec, (struct arena){NULL}, fault);
 }
 
 /* Finds the row for `--name` or `--name=value`. */
@@ -152,6 +157,8 @@ bool options_parse(struct job_spec *spec, int count, char *const *words, struct 
 {
     struct fault first = {.step = ""};
     int at = 0;
+    spec->word_count = count;
+    spec->words = words;
     while (at < count && strcmp(words[at], "--") != 0) {
         struct fault here = {.step = ""};
         if (strncmp(words[at], "--", 2) != 0) {

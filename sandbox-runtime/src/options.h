@@ -13,6 +13,8 @@
 
 /* Sets every default. */
 bool options_init(struct job_spec *spec, struct fault *fault);
+/* The same, with memory from this arena, which is then the spec's. */
+bool options_init_in(struct job_spec *spec, struct arena arena, struct fault *fault);
 /* Parses `[options] -- PROGRAM ARGS`. After a mistake it reads on, so that --result is known, and reports the first. */
 bool options_parse(struct job_spec *spec, int count, char *const *words, struct fault *fault);
 /* One line for each option. */

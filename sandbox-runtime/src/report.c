@@ -5,15 +5,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-bool report_send(int socket, const struct report *report, const int *descriptors, unsigned count)
+static bool send_packet(int socket, const void *packet, size_t size, const int *descriptors, unsigned count)
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))] = {0};
-    struct iovec bytes = {.iov_base = (void *)report, .iov_len = sizeof *report};
+    char control[CMSG_SPACE(REPORT_SOURCES_MAX * sizeof(int))] = {0};
+    struct iovec bytes = {.iov_base = (void *)packet, .iov_len = size};
     struct msghdr message = {.msg_iov = &bytes, .msg_iovlen = 1};
     if (count) {
         message.msg_control = control;
         message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-        struct cmsghdr *header = (struct cmsghdr *)control; /* what CMSG_FIRSTHDR says, which may also say NULL */
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        if (!header)
+            return false;
         header->cmsg_level = SOL_SOCKET;
         header->cmsg_type = SCM_RIGHTS;
         header->cmsg_len = CMSG_LEN(count * sizeof(int));
@@ -23,27 +25,56 @@ bool report_send(int socket, const struct report *report, const int *descriptors
     do
         sent = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
-    return sent == (ssize_t)sizeof *report;
+    return sent == (ssize_t)size;
+}
+
+/* Descriptors that did not come are -1. */
+static ssize_t receive_packet(int socket, void *packet, size_t size, int *descriptors, unsigned most, int flags)
+{
+    char control[CMSG_SPACE(REPORT_SOURCES_MAX * sizeof(int))];
+    struct iovec bytes = {.iov_base = packet, .iov_len = size};
+    struct msghdr message = {
+        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(most * sizeof(int))};
+    for (unsigned i = 0; i < most; i++)
+        descriptors[i] = -1;
+    ssize_t got = recvmsg(socket, &message, flags);
+    if (got <= 0)
+        return got;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+        memcpy(descriptors, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+    return got;
+}
+
+bool report_send(int socket, const struct report *report, const int *descriptors, unsigned count)
+{
+    return send_packet(socket, report, sizeof *report, descriptors, count);
 }
 
 int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX])
 {
-    _Alignas(struct cmsghdr) char control[CMSG_SPACE(REPORT_DESCRIPTORS_MAX * sizeof(int))];
-    struct iovec bytes = {.iov_base = report, .iov_len = sizeof *report};
-    struct msghdr message = {
-        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-    for (unsigned i = 0; i < REPORT_DESCRIPTORS_MAX; i++)
-        descriptors[i] = -1;
-    ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = receive_packet(socket, report, sizeof *report, descriptors, REPORT_DESCRIPTORS_MAX,
+                                 MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got <= 0)
         return (int)got;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-        memcpy(descriptors, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
     if (got == (ssize_t)sizeof *report)
         return 1;
     errno = EPROTO;
     return -1;
+}
+
+bool report_send_order(int socket, const struct job_spec *spec, const int *sources, unsigned count)
+{
+    return send_packet(socket, &spec, sizeof spec, sources, count);
+}
+
+bool report_await_order(int socket, const struct job_spec **spec, int *sources, unsigned most)
+{
+    ssize_t got;
+    do
+        got = receive_packet(socket, spec, sizeof *spec, sources, most, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    return got == (ssize_t)sizeof *spec;
 }
 
 bool report_send_go(int socket)

@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2 };
+struct job_spec;
+
+enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2, REPORT_SOURCES_MAX = 200 };
 
 enum report_kind {
     REPORT_READY, /* begun_us and step_us are filled; descriptors: the filter's listener, then /job where outputs are collected */
@@ -31,6 +33,11 @@ bool report_send(int socket, const struct report *report, const int *descriptors
 /* Receives one without waiting; descriptors that did not come are -1. Returns 1, 0 at the end of the stream, -1 with
  * errno (EAGAIN: nothing there). */
 int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX]);
+
+/* Gives a prepared child its job: the specification, in memory that both have, and at most REPORT_SOURCES_MAX descriptors. */
+bool report_send_order(int socket, const struct job_spec *spec, const int *sources, unsigned count);
+/* Waits for it. False when the supervisor is gone. */
+bool report_await_order(int socket, const struct job_spec **spec, int *sources, unsigned most);
 
 bool report_send_go(int socket);
 /* Waits for the supervisor's go. False when it is gone. */

@@ -213,12 +213,16 @@ static uint64_t next_turn_us(struct server *server)
 {
     if (server->leaving)
         return server->job_count ? server->leave_us : clock_now_us() + ERROR_LEAVE_US / 10;
-    return server->job_count ? LOOP_FOREVER : server->idle_us;
+    if (server->job_count)
+        return LOOP_FOREVER;
+    uint64_t due_us = job_prepare_due_us(&server->supervisor);
+    return due_us < server->idle_us ? due_us : server->idle_us;
 }
 
 static void run_server(struct server *server)
 {
     unsigned char hello[8];
+    job_prepare(&server->supervisor); /* the first job finds one too */
     frame_write_u32(hello, FRAMES_VERSION);
     frame_write_u32(hello + 4, server->supervisor.most_jobs);
     channel_send(&server->channel, FRAME_HELLO, 0, hello, sizeof hello);
@@ -227,7 +231,8 @@ static void run_server(struct server *server)
         supervisor_turn(&server->supervisor, next_turn_us(server));
         settle_jobs(server);
         channel_pump(&server->channel);
-        spare_prepare(&server->supervisor.spare, &server->supervisor.cgroups);
+        if (!server->leaving)
+            job_prepare(&server->supervisor);
         settle_jobs(server); /* a client that has read a result may start the next job at once */
         if (!server->job_count && clock_now_us() >= server->idle_us) {
             counts_rest(server->supervisor.counts);
@@ -245,8 +250,6 @@ static bool open_server(struct server *server, const struct serve_settings *sett
         fault_name_step(fault, "device-controller");
         return false;
     }
-    if (!server->supervisor.rootless.active)
-        spare_open(&server->supervisor.spare);
     server->words = malloc((FRAME_WORDS_MAX + 1) * sizeof *server->words);
     server->channel.take = take_frame;
     server->channel.give = give_frame;

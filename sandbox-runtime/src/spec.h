@@ -35,7 +35,7 @@ struct job_spec {
     const char *plugin_path;
     const char *plugin_name;
     const char *plugin_sha256; /* lower-case hex, or NULL: not checked */
-    const char *stdin_path; /* NULL: the launcher's own standard input, or frames */
+    const char *stdin_path;    /* NULL: the launcher's own standard input, or frames */
     const char *collect_dir;
     const char *working_dir;
     const char *result;       /* FILE or fd:N; NULL is the last line on standard error */
@@ -46,6 +46,9 @@ struct job_spec {
     bool network_host;
     bool end_at_denial;
     uint64_t uid; /* 0: chosen by the launcher */
+
+    int word_count; /* what it was read from, as long as the caller keeps it: until job_start returns */
+    char *const *words;
 
     char **program; /* PROGRAM and ARGS, ends with NULL */
     size_t program_count;

@@ -9,7 +9,7 @@
 
 here=$(cd "$(dirname "$0")" && pwd)
 build=${BUILD:-$here/../build}
-launcher=$build/launcher
+launcher=${LAUNCHER:-$build/launcher} # or test/serve-run, for the same tests by way of serve
 work=$(mktemp -d)
 passed=0 failed=0
 trap 'rm -rf "$work"' EXIT

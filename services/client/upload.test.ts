@@ -115,11 +115,11 @@ describe('an upload', () => {
   });
 
   it('tells a store that is full from one that fails', async () => {
-    const small = await startTestNats({ sizeFactor: 0.002 });
+    const small = await startTestNats({ sizeFactor: 0.02 });
     try {
       const store = await small.bus.objects('plugins');
       await assert.rejects(
-        store.put('too-much', [randomBytes(4 * 1024 * 1024)]),
+        store.put('too-much', [Buffer.alloc(24 * 1024 * 1024)]),
         (fault) => fault instanceof OperationalError && fault.code === 'BUS_FULL',
       );
     } finally {

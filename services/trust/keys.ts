@@ -72,7 +72,7 @@ export function publicKeyFromText(text: string): Checked<PublicKey> {
   if (text.includes('PRIVATE KEY')) {
     return reject(
       'MALFORMED',
-      'public key: this is a PRIVATE key; never share it, use the file ending in .pub.pem',
+      'public key: this is a PRIVATE key; never share it, use its public half, as in me.pem.pub',
     );
   }
   const raw = text.includes('-----') ? rawFromPem(text) : decodeBase64(text.trim());

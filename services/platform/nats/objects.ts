@@ -8,6 +8,7 @@ import type { NatsConnection, ObjectInfo, ObjectStore } from 'nats';
 import { OperationalError } from '../errors.ts';
 import { withoutAccountInfo } from './connection.ts';
 import { isFull } from './failures.ts';
+import { writeObject } from './object-writer.ts';
 
 export interface ObjectFacts {
   readonly size: number;
@@ -47,9 +48,10 @@ export class ObjectBucket {
     metadata: Record<string, string> = {},
   ) {
     if ((await this.info(key)) !== null) return;
-    const stream = ReadableStream.from(content) as ReadableStream<Uint8Array>;
-    const options = { max_chunk_size: 128 * 1024 };
-    await this.#guard(key, () => this.#store.put({ name: key, metadata, options }, stream));
+    const client = this.#connection.jetstream(withoutAccountInfo);
+    const manager = await this.#connection.jetstreamManager(withoutAccountInfo);
+    const target = { client, manager, bucket: this.#name };
+    await this.#guard(key, () => writeObject(target, key, content, metadata));
   }
 
   /**
@@ -116,6 +118,8 @@ export class ObjectBucket {
     try {
       return await action();
     } catch (cause) {
+      // What the content's own source says is not the store's doing.
+      if (cause instanceof OperationalError) throw cause;
       const code = isFull(cause) ? 'BUS_FULL' : 'OBJECT_FAILED';
       throw new OperationalError(code, `object ${key} in ${this.#name}: ${String(cause)}`, { cause });
     }

@@ -1,0 +1,189 @@
+/*
+ * A child that has everything of a sandbox that does not depend on the job: groups, pipes, namespaces, and the first part of its
+ * own list of steps. It waits at the step "job". One job takes it over; nothing of any job has run in it, and it is used once.
+ * A job that is no ordinary one makes a child of its own, by the same steps.
+ */
+#include "job.h"
+
+#include "clock.h"
+#include "descriptor.h"
+#include "kernel.h"
+#include "options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    SHARED_SIZE = 4 * 1024 * 1024, /* room for the largest specification; only what is used takes memory */
+    OLD_US = 60 * 1000000,         /* it shows the host's files as they were mounted when it was made */
+    REMOVE_TRIES = 100,
+};
+
+static const struct setup_step prepare_steps[] = {
+    {"cgroup-create", job_make_groups},
+    {"user", job_choose_user},
+    {"stdio-pipes", job_make_pipes},
+    {"namespaces", job_clone_child},
+};
+
+enum { PREPARE_STEPS = sizeof prepare_steps / sizeof prepare_steps[0] };
+
+/* Kills what there is of it and removes its groups. */
+static void discard(struct job *job)
+{
+    if (job->init > 0) {
+        cgroup_job_kill(&job->cgroup);
+        kernel_pidfd_kill(job->process.fd, SIGKILL);
+        waitpid(job->init, NULL, 0);
+    }
+    for (int tries = 0; tries < REMOVE_TRIES && !cgroup_job_remove(&job->cgroup); tries++)
+        usleep(100);
+    descriptor_close(&job->process.fd);
+    descriptor_close(&job->report.fd);
+    for (int i = 0; i < 2; i++)
+        descriptor_close(&job->pipe_out[i]);
+    struct job_spec *spec = job->spec;
+    job_free(job);
+    job_spec_free(spec);
+    free(spec);
+    free(job);
+}
+
+static struct job *make(struct supervisor *supervisor)
+{
+    struct fault fault = {.step = ""};
+    struct job *job = malloc(sizeof *job);
+    struct job_spec *spec = calloc(1, sizeof *spec);
+    if (!job || !spec || !arena_open_shared(&spec->arena, SHARED_SIZE)) {
+        free(job);
+        free(spec);
+        return NULL;
+    }
+    job_init(job, supervisor, spec);
+    job->inside.spec = NULL;
+    for (int i = 0; i < PREPARE_STEPS; i++)
+        if (!prepare_steps[i].run(job, &fault)) {
+            discard(job);
+            return NULL;
+        }
+    for (int i = 0; i < 3; i++)
+        descriptor_close(&job->inside.stdio[i]);
+    descriptor_close(&job->inside.report);
+    return job;
+}
+
+void job_unprepare(struct supervisor *supervisor)
+{
+    if (supervisor->prepared)
+        discard(supervisor->prepared);
+    supervisor->prepared = NULL;
+}
+
+uint64_t job_prepare_due_us(const struct supervisor *supervisor)
+{
+    return supervisor->prepared ? supervisor->prepared_us + OLD_US : LOOP_FOREVER;
+}
+
+void job_prepare(struct supervisor *supervisor)
+{
+    uint64_t now_us = clock_now_us();
+    if (supervisor->rootless.active)
+        return;
+    if (now_us >= job_prepare_due_us(supervisor))
+        job_unprepare(supervisor);
+    if (supervisor->prepared)
+        return;
+    supervisor->prepared = make(supervisor);
+    supervisor->prepared_us = now_us;
+}
+
+/* The child that waits has ended: something on the host killed it, or one of its steps failed. The job's own child will say why. */
+static bool is_dead(const struct job *prepared)
+{
+    struct pollfd state = {.fd = prepared->process.fd, .events = POLLIN};
+    return poll(&state, 1, 0) != 0;
+}
+
+bool job_take_prepared(struct job *job, struct fault *fault)
+{
+    struct supervisor *supervisor = job->supervisor;
+    struct job *prepared = supervisor->prepared;
+    const struct job_spec *spec = job->spec;
+    (void)fault;
+    if (!prepared || spec->network_host || spec->devices.count || spec->uid ||
+        spec->binds.count + spec->inputs.count + 1 > REPORT_SOURCES_MAX)
+        return true;
+    if (is_dead(prepared) || clock_now_us() >= job_prepare_due_us(supervisor)) {
+        job_unprepare(supervisor);
+        return true;
+    }
+    struct job_spec *shared = arena_allocate(&prepared->spec->arena, sizeof *shared);
+    if (!shared || !options_init_in(shared, prepared->spec->arena, fault) ||
+        !options_parse(shared, spec->word_count, spec->words, fault) || !arena_is_shared(&shared->arena)) {
+        if (shared)
+            prepared->spec->arena = shared->arena;
+        job_unprepare(supervisor);
+        *fault = (struct fault){.step = ""};
+        return true;
+    }
+    supervisor->prepared = NULL;
+    job->was_prepared = true;
+    job->shared_spec = shared;
+    job->shared = prepared->spec->arena;
+    job->cgroup = prepared->cgroup;
+    job->inside.uid = prepared->inside.uid;
+    job->inside.gid = prepared->inside.gid;
+    job->init = prepared->init;
+    job->pipe_in = prepared->pipe_in;
+    for (int i = 0; i < 2; i++)
+        job->pipe_out[i] = prepared->pipe_out[i];
+    watch_init(&job->process, prepared->process.fd, job_process_ready, job);
+    watch_init(&job->report, prepared->report.fd, job_report_ready, job);
+    free(prepared->spec);
+    free(prepared);
+    /* Watched at once: whichever step fails next, its end must be seen. */
+    return loop_watch(&supervisor->loop, &job->process, EPOLLIN) ||
+           fault_set(fault, errno, "raise fs.epoll.max_user_watches", "cannot watch the job's child");
+}
+
+/* Opens what the job shows and copies of the host, in the order in which the child takes it. */
+static bool open_sources(const struct job_spec *spec, int *sources, unsigned *count, struct fault *fault)
+{
+    for (size_t i = 0; i < spec->binds.count; i++) {
+        sources[*count] = inside_open_tree(spec->binds.items[i].name, fault);
+        if (sources[*count] < 0) {
+            fault_name_step(fault, "ro-binds");
+            return false;
+        }
+        ++*count;
+    }
+    for (size_t i = 0; i < spec->inputs.count; i++) {
+        sources[*count] = inside_open_regular(AT_FDCWD, spec->inputs.items[i].value, fault);
+        if (sources[*count] < 0) {
+            fault_name_step(fault, "inputs");
+            return false;
+        }
+        ++*count;
+    }
+    return true;
+}
+
+bool job_order(struct job *job, struct fault *fault)
+{
+    int sources[REPORT_SOURCES_MAX];
+    unsigned first = job->inside.plugin >= 0, count = first;
+    sources[0] = job->inside.plugin;
+    bool opened = open_sources(job->spec, sources, &count, fault);
+    job->cloned_us = clock_now_us();
+    bool sent = opened && report_send_order(job->report.fd, job->shared_spec, sources, count);
+    if (opened && !sent)
+        fault_set(fault, errno, "submit the job again", "the prepared child does not answer");
+    while (count > first)
+        descriptor_close(&sources[--count]);
+    return sent;
+}
