@@ -1,25 +1,33 @@
 /** Which messages are events: those of JOBS that are signed by a service that may say such a thing. */
+import type { Outcome } from '../../schemas/generated/events.ts';
 import { decodeAs } from '../platform/codec.ts';
 import { OperationalError, PoisonError } from '../platform/errors.ts';
 import { badSignature, checkSigned } from '../platform/events.ts';
 import type { Bus, Delivery, StreamMessage } from '../platform/nats/bus.ts';
-import type { Cause } from '../platform/topology.ts';
+import type { Cause, ServiceName } from '../platform/topology.ts';
 import { parseJobSubject } from '../platform/topology.ts';
 
 /** Throws PoisonError BAD_EVENT_SIGNATURE: the message is then kept in a dead letter, and is no event. */
 export function checkEvent(bus: Bus, delivery: Delivery): void {
   if (delivery.stream === 'SUBMISSIONS') return;
   const signer = checkSigned(bus, delivery);
-  if (signer === 'router' && kindOf(delivery) === 'finished' && outcomeOf(delivery) !== 'executor-lost')
+  if (!maySay(signer, delivery))
     throw new PoisonError(
       badSignature,
       `${delivery.subject}: the router may only say that an executor is lost`,
     );
 }
 
+/** What the subject alone does not tell. */
+function maySay(signer: ServiceName, message: StreamMessage): boolean {
+  return signer !== 'router' || kindOf(message) !== 'finished' || outcomeOf(message) === lost;
+}
+
+const lost: Outcome = 'executor_lost';
+
 const kindOf = ({ subject }: StreamMessage): string | undefined => parseJobSubject(subject)?.kind;
 
-function outcomeOf({ data }: StreamMessage): string | null {
+function outcomeOf({ data }: StreamMessage): Outcome | null {
   try {
     return decodeAs('JobFinished', data).outcome;
   } catch {
@@ -36,7 +44,7 @@ export async function fetchCause(
   const message = await bus.messageAt(cause.stream, cause.sequence);
   if (message === null || message.stream === 'SUBMISSIONS') return message;
   const verdict = bus.identity?.check(message);
-  if (verdict?.ok === true) return message;
+  if (verdict?.ok === true) return maySay(verdict.signer, message) ? message : null;
   if (verdict?.fault === 'forged' || kindOf(effect) === 'dead-lettered') return null;
   throw new OperationalError('UNKNOWN_EVENT_KEY', verdict?.detail ?? 'this connection knows no keys');
 }

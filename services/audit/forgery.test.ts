@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { decodeAs, encode } from '../platform/codec.ts';
 import { publishSigned } from '../platform/events.ts';
+import { openEntry } from '../platform/job-state.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { consumers, eventId, headerNames, subjects } from '../platform/topology.ts';
+import { supervise } from '../router/decide.ts';
 import type { Fixture } from './fixture.ts';
 import {
   ackAll,
@@ -27,11 +29,18 @@ const letters = async (f: Fixture, job: JobRef) =>
     .filter(({ kind }) => kind === 'dead-lettered')
     .map(({ payload, signer }) => ({ signer, ...decodeAs('JobDeadLettered', payload ?? new Uint8Array()) }));
 
-const finishedByRouter = (job: JobRef) => ({
-  subject: subjects.job('finished', job),
-  id: 'router:finished:SUBMISSIONS:1',
-  data: Buffer.from('not executor-lost'),
-});
+/** What the router says of a job whose executor is lost, and the same with another outcome, which it may not say. */
+function finishedByRouter(job: JobRef, outcome: 'executor_lost' | 'exited') {
+  const facts = { submissionSequence: 1, traceparent: null, deadline: Date.now() * 2000, maxAttempts: 1 };
+  const entry = { ...openEntry(job, facts), state: 'started' as const, attempt: 1, executor: 'e' };
+  const decision = supervise(entry, { nowMs: Date.now(), unchangedMs: 60_000, leaseMs: 6_000 });
+  assert.ok(decision?.kind === 'finished');
+  return {
+    subject: subjects.job('finished', job),
+    id: eventId('router', 'finished', { stream: 'SUBMISSIONS', sequence: 1 }, job),
+    data: encode('JobFinished', { ...decision.event, outcome }),
+  };
+}
 
 /** Each publishes a terminal event of the job that its alleged author never said. */
 const forgeries: [what: string, forge: (f: Fixture, job: JobRef) => Promise<unknown>][] = [
@@ -68,7 +77,7 @@ const forgeries: [what: string, forge: (f: Fixture, job: JobRef) => Promise<unkn
   [
     'by the router, of an executor that is not lost',
     (f, job) => {
-      const { subject, id, data } = finishedByRouter(job);
+      const { subject, id, data } = finishedByRouter(job, 'exited');
       return publishSigned(f.bus, subject, id, data);
     },
   ],
@@ -99,6 +108,18 @@ describe('a forged terminal event', () => {
       });
       await eventually('ended', async () => (await f.bus.streamState('SUBMISSIONS')).messages === 0);
     });
+});
+
+test('that an executor is lost, the router may say: it ends the job', async () => {
+  await using f = await fixture();
+  await f.startAudit();
+  const job = newJob();
+  await submit(f.bus, job);
+  await ackAll(f.bus, 'SUBMISSIONS', consumers.verifier.durable);
+  const { subject, id, data } = finishedByRouter(job, 'executor_lost');
+  await publishSigned(f.bus, subject, id, data);
+  await eventually('ended', async () => (await f.bus.streamState('SUBMISSIONS')).messages === 0);
+  assert.deepEqual(await letters(f, job), []);
 });
 
 test('the ledger holds signature and signer, and the feed is signed by audit', async () => {

@@ -74,7 +74,14 @@ async function send(bus: Bus, tenant: string, source: ContentSource, offset: num
 }
 
 /** Sending the same again would be refused the same; all else may pass. */
-const finalCodes = new Set(['MALFORMED', 'PLUGIN_TOO_LARGE', 'DIGEST_MISMATCH', 'TOO_LARGE', 'BUS_FULL']);
+const finalCodes = new Set([
+  'MALFORMED',
+  'PLUGIN_TOO_LARGE',
+  'DIGEST_MISMATCH',
+  'TOO_LARGE',
+  'BUS_FULL',
+  'QUOTA_EXCEEDED',
+]);
 
 const isTransient = (error: OperationalError): boolean => !finalCodes.has(error.code);
 

@@ -12,12 +12,15 @@ import { loadVerifierConfig } from './config.ts';
 import { Gate } from './gate.ts';
 import type { VerifierParts } from './handler.ts';
 import { handleSubmission, rejectExhausted } from './handler.ts';
+import { OpenUploads } from './open-uploads.ts';
 import { RevocationSweep } from './sweep.ts';
 import { answerUpload } from './uploads.ts';
 
 const slots = 32;
 const maxDeliveries = 20;
 const maxUploadBytes = 256 * 1024 * 1024;
+/** Of one tenant, at one time. */
+const uploadQuota = { uploads: 64, bytes: 2 * maxUploadBytes };
 
 export const start: StartService = async (context) => {
   const { bus, log, clock } = context;
@@ -37,7 +40,11 @@ export const start: StartService = async (context) => {
   trust.onChange((store) => store !== null && sweep.onStore(store));
   // What was revoked while no verifier ran.
   if (trust.latest.store !== null) sweep.onStore(trust.latest.store);
-  const uploads = { plugins, uploads: await bus.kv('uploads'), log, maxBytes: maxUploadBytes };
+  const progress = await bus.kv('uploads');
+  const open = await OpenUploads.watch(progress, uploadQuota, clock);
+  const refuse = (tenant: string, size: number) => open.refuse(tenant, size);
+  const uploads = { plugins, uploads: progress, log, maxBytes: maxUploadBytes, refuse };
+  open.keepCollecting(uploads, log);
   const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) =>
     answerUpload(uploads, request),
   );
@@ -65,6 +72,7 @@ export const start: StartService = async (context) => {
     ],
     stop: async () => {
       stopUploads();
+      open.stop();
       await loop.stop();
       await trust.stop();
       await sweep.stop();

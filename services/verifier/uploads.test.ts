@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { TestNats } from '../../test/with-nats.ts';
-import { startTestNats } from '../../test/with-nats.ts';
+import { eventually, startTestNats } from '../../test/with-nats.ts';
 import { createLogger } from '../platform/log.ts';
 import { chunkBytes, headerNames, requestFilters, subjects } from '../platform/topology.ts';
+import { OpenUploads } from './open-uploads.ts';
 import { sha256Hex } from './plugins.ts';
 import type { UploadParts } from './uploads.ts';
 import { answerUpload } from './uploads.ts';
@@ -12,6 +13,9 @@ import { answerUpload } from './uploads.ts';
 const maxBytes = 4 * 1024 * 1024;
 let nats: TestNats;
 let parts: UploadParts;
+let open: OpenUploads;
+let nowMs = Date.now();
+const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
 before(async () => {
   nats = await startTestNats();
   const { bus } = nats;
@@ -20,12 +24,17 @@ before(async () => {
     uploads: await bus.kv('uploads'),
     log: createLogger('test', 'fatal'),
     maxBytes,
+    refuse: (tenant, size) => open.refuse(tenant, size),
   };
+  open = await OpenUploads.watch(parts.uploads, { uploads: 3, bytes: 2 * maxBytes }, clock);
   // Two verifiers share the chunks of one upload between them.
   for (let i = 0; i < 2; i++)
     bus.serve(requestFilters.upload, 'verifier', (request) => answerUpload(parts, request));
 });
-after(() => nats.stop());
+after(async () => {
+  open.stop();
+  await nats.stop();
+});
 
 async function send(sha256: string, size: number, offset: number, chunk: Uint8Array, tenant = 'acme') {
   const headers = { [headerNames.size]: String(size), [headerNames.offset]: String(offset) };
@@ -113,3 +122,28 @@ const refused: [what: string, code: string, request: () => ReturnType<typeof sen
 ];
 for (const [what, code, request] of refused)
   test(`refused, ${what}: ${code}`, async () => assert.equal((await request()).error, code));
+
+test('a tenant has a quota of uploads that have begun; another tenant has its own; abandoned ones make room', async () => {
+  const begin = async (tenant: string) => {
+    const bytes = randomBytes(chunkBytes);
+    return { bytes, answer: await send(sha256Hex(bytes), bytes.length, 0, bytes.subarray(0, 1000), tenant) };
+  };
+  const begun = [await begin('greedy'), await begin('greedy'), await begin('greedy')];
+  await eventually('seen', () => open.refuse('greedy', 1) !== null);
+  assert.equal((await begin('greedy')).answer.error, 'QUOTA_EXCEEDED');
+  assert.equal((await begin('modest')).answer.error, null);
+  assert.equal(await open.collect(parts), 0);
+  nowMs += 7 * 3_600_000;
+  assert.ok((await open.collect(parts)) >= 3);
+  const [first] = begun;
+  const sha256 = sha256Hex(first?.bytes ?? new Uint8Array());
+  assert.equal(await parts.uploads.get(`greedy.${sha256}`), null);
+  const part = sha256Hex(first?.bytes.subarray(0, 1000) ?? new Uint8Array());
+  assert.equal(await parts.plugins.info(`part.greedy.${sha256}.0.${part}`), null);
+  assert.equal((await begin('greedy')).answer.error, null);
+});
+
+test('more bytes than the quota are refused before they come', async () => {
+  assert.match(open.refuse('large', 2 * maxBytes + 1) ?? '', /at most/);
+  assert.equal(open.refuse('large', 2 * maxBytes), null);
+});

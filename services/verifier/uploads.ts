@@ -18,6 +18,8 @@ export interface UploadParts {
   readonly log: Logger;
   /** Largest upload, bytes. */
   readonly maxBytes: number;
+  /** Why a tenant may not begin an upload of this size; null when it may. */
+  readonly refuse: (tenant: string, size: number) => string | null;
 }
 
 /** A request that is refused; the code stands in the reply's Sandbus-Error header. */
@@ -31,6 +33,8 @@ class UploadRefused extends Error {
 
 const progressShape = z.object({
   size: z.number(),
+  /** When the last part came. */
+  touchedAtMs: z.number().default(0),
   parts: z.array(z.object({ sha256: z.string(), length: z.number() })),
 });
 type Progress = z.infer<typeof progressShape>;
@@ -88,7 +92,7 @@ async function takeChunk(parts: UploadParts, chunk: Chunk): Promise<{ offset: nu
   if ((await parts.plugins.info(chunk.sha256)) !== null) return done;
   const key = `${chunk.tenant}.${chunk.sha256}`;
   const stored = await parts.uploads.get(key);
-  const progress = stored === null ? { size: chunk.size, parts: [] } : parseProgress(stored.value);
+  const progress = stored === null ? newUpload(parts, chunk) : readProgress(stored.value);
   if (progress.size !== chunk.size)
     throw new UploadRefused('MALFORMED', `this upload began with size ${progress.size}, not ${chunk.size}`);
   const have = offsetOf(progress);
@@ -109,11 +113,22 @@ async function takeChunk(parts: UploadParts, chunk: Chunk): Promise<{ offset: nu
   return won === null ? { offset: have, complete: false } : { offset: offsetOf(grown), complete: false };
 }
 
+function newUpload({ refuse }: UploadParts, { tenant, size, bytes }: Chunk): Progress {
+  // What comes whole in one chunk is never open.
+  const refusal = bytes.length === size ? null : refuse(tenant, size);
+  if (refusal !== null) throw new UploadRefused('QUOTA_EXCEEDED', refusal);
+  return { size, touchedAtMs: Date.now(), parts: [] };
+}
+
 async function addPart(parts: UploadParts, chunk: Chunk, progress: Progress): Promise<Progress> {
   if (chunk.bytes.length === 0) return progress;
   const sha256 = sha256Hex(chunk.bytes);
   await parts.plugins.put(partKey(chunk, progress.parts.length, sha256), [chunk.bytes]);
-  return { size: progress.size, parts: [...progress.parts, { sha256, length: chunk.bytes.length }] };
+  return {
+    size: progress.size,
+    touchedAtMs: Date.now(),
+    parts: [...progress.parts, { sha256, length: chunk.bytes.length }],
+  };
 }
 
 /** Joins the parts into one object if they are what was promised; a wrong upload is forgotten whole. */
@@ -140,22 +155,47 @@ async function* partBytes(parts: UploadParts, chunk: Chunk, progress: Progress):
     const chunks: Uint8Array[] = [];
     const key = partKey(chunk, index, part.sha256);
     const there = await parts.plugins.read(key, part.sha256, (bytes) => void chunks.push(bytes));
-    if (!there) throw new OperationalError('UPLOAD_LOST', `part ${index} of the upload is gone; begin again`);
+    if (!there) {
+      await forget(parts, chunk, progress);
+      throw new OperationalError('UPLOAD_LOST', `part ${index} of the upload is gone; begin again`);
+    }
     yield Buffer.concat(chunks);
   }
 }
 
-async function forget(parts: UploadParts, chunk: Chunk, progress: Progress): Promise<void> {
+/** Forgets an upload that nobody goes on with, and its parts. `key` is that of its progress. */
+export async function forgetUpload(parts: UploadParts, key: string): Promise<void> {
+  const [tenant = '', sha256 = ''] = key.split('.');
+  const stored = await parts.uploads.get(key);
+  const progress = stored === null ? null : parseProgress(stored.value);
+  if (progress !== null) await forget(parts, { tenant, sha256 }, progress);
+}
+
+type UploadName = Pick<Chunk, 'tenant' | 'sha256'>;
+
+async function forget(parts: UploadParts, chunk: UploadName, progress: Progress): Promise<void> {
   await parts.uploads.remove(`${chunk.tenant}.${chunk.sha256}`);
   for (const [index, part] of progress.parts.entries())
     await parts.plugins.delete(partKey(chunk, index, part.sha256));
 }
 
-const partKey = (chunk: Chunk, index: number, sha256: string): string =>
+const partKey = (chunk: UploadName, index: number, sha256: string): string =>
   `part.${chunk.tenant}.${chunk.sha256}.${index}.${sha256}`;
 
 const offsetOf = (progress: Progress): number => progress.parts.reduce((sum, part) => sum + part.length, 0);
 
-function parseProgress(bytes: Uint8Array): Progress {
-  return progressShape.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
+/** Null for what is none. */
+export function parseProgress(bytes: Uint8Array): Progress | null {
+  try {
+    return progressShape.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
+  } catch {
+    return null;
+  }
+}
+
+function readProgress(bytes: Uint8Array): Progress {
+  const progress = parseProgress(bytes);
+  if (progress === null)
+    throw new OperationalError('UPLOAD_LOST', 'how far the upload has come cannot be read');
+  return progress;
 }

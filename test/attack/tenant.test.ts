@@ -84,9 +84,19 @@ async function quiet(): Promise<Record<string, unknown>> {
     const same = JSON.stringify(now) === before;
     before = JSON.stringify(now);
     if (!same) await new Promise((done) => setTimeout(done, 300));
-    return same;
+    return same && (await allSettled());
   });
   return now;
+}
+
+/** The router makes the entries of ended jobs small, a few seconds after their end. */
+async function allSettled(): Promise<boolean> {
+  let message = await deployment.nextMessage('KV_jobs', 1, '>');
+  for (; message !== null; message = await deployment.nextMessage('KV_jobs', message.sequence + 1, '>')) {
+    const entry = JSON.parse(text(message.data)) as { terminal: { data: string | null } | null };
+    if (entry.terminal !== null && entry.terminal.data !== null) return false;
+  }
+  return true;
 }
 
 async function otherStillWorks(): Promise<void> {
