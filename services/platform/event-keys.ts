@@ -46,6 +46,8 @@ export type Verdict =
 
 /** Who speaks on a connection: signs as a service, and knows the keys of all. */
 export interface EventIdentity {
+  /** Who speaks; null in tests that speak as every service. */
+  readonly service: ServiceName | null;
   sign(event: Signable): string;
   check(message: SignedMessage): Verdict;
 }
@@ -123,14 +125,14 @@ const initMend = 'make them with `sandbus access init` (`sandbus up` does so at 
 
 /** The keys of a service, from files that are read again when they change. */
 export class EventKeys implements EventIdentity {
-  readonly #service: ServiceName;
+  readonly service: ServiceName;
   readonly #files: EventKeyFiles;
   readonly #privateKey: WatchedFile<KeyObject>;
   readonly #keyring: WatchedFile<Keyring>;
   #signing: { key: KeyObject; id: Uint8Array } | null = null;
 
   private constructor(service: ServiceName, files: EventKeyFiles, log: Logger) {
-    this.#service = service;
+    this.service = service;
     this.#files = files;
     this.#privateKey = new WatchedFile(files.privateKey, parseSigningKey, log);
     this.#keyring = new WatchedFile(files.keyring, parseKeyring, log);
@@ -158,7 +160,7 @@ export class EventKeys implements EventIdentity {
   #signingKey(): { key: KeyObject; id: Uint8Array } {
     const key = this.#privateKey.current();
     if (key === null)
-      throw new UsageError(`no usable key of ${this.#service} in ${this.#files.privateKey}: ${initMend}`);
+      throw new UsageError(`no usable key of ${this.service} in ${this.#files.privateKey}: ${initMend}`);
     if (this.#signing?.key !== key) this.#signing = { key, id: Buffer.from(keyIdOf(key), 'hex') };
     return this.#signing;
   }

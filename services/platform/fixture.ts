@@ -15,6 +15,7 @@ export async function everyService(stateDir: string): Promise<EventIdentity> {
   );
   const keys = new Map<string, EventKeys>(all);
   return {
+    service: null,
     sign: (event) => {
       const author = keys.get(event.id.split(':')[0] ?? '');
       if (author === undefined) throw new Error(`the id ${event.id} names no service`);

@@ -4,7 +4,16 @@ import type { TestNats } from '../../test/with-nats.ts';
 import { startTestNats } from '../../test/with-nats.ts';
 import { outgoing } from './events.ts';
 import type { JobEntry } from './job-state.ts';
-import { endJob, JobStates, LeaseObserver, openEntry, terminalKindOf } from './job-state.ts';
+import {
+  endedEntry,
+  endJob,
+  JobStates,
+  LeaseObserver,
+  openEntry,
+  republish,
+  terminalKindOf,
+} from './job-state.ts';
+import type { ServiceName } from './topology.ts';
 
 let nats: TestNats;
 let states: JobStates;
@@ -87,3 +96,22 @@ test('a lease is watched on the monotonic clock of the observer', () => {
   assert.equal(leases.unchangedMs({ entry, revision: 1 }), 250);
   assert.equal(leases.unchangedMs({ entry, revision: 2 }), 0);
 });
+
+const sayers: [service: ServiceName, says: boolean][] = [
+  ['router', true],
+  ['verifier', false],
+  ['executor', false],
+];
+for (const [service, says] of sayers)
+  test(`that a job was cancelled is said again by the ${service}: ${says}; it has ended all the same`, async () => {
+    const entry = newEntry();
+    const ended = endedEntry(entry, { ...cancelled(entry, 'router'), signature: 'x' });
+    const said: string[] = [];
+    const publish = async (subject: string) => {
+      said.push(subject);
+      return { sequence: 1, duplicate: false };
+    };
+    const identity = { service, sign: () => 'x', check: () => assert.fail() };
+    assert.equal(await republish({ publish, identity }, ended), true);
+    assert.equal(said.length, says ? 1 : 0);
+  });

@@ -12,7 +12,7 @@ import { publishEvent, signed } from './events.ts';
 import type { Bus } from './nats/bus.ts';
 import type { KvBucket, KvValue } from './nats/kv.ts';
 import type { JobRef, Route, TerminalKind } from './topology.ts';
-import { kvKey, parseJobSubject, terminalKinds } from './topology.ts';
+import { kvKey, mayBeSaidBy, parseJobSubject, terminalKinds } from './topology.ts';
 
 const terminalShape = z.object({
   subject: z.string(),
@@ -100,10 +100,15 @@ export function settledEntry(entry: JobEntry): JobEntry {
   return entry.terminal === null ? entry : { ...entry, terminal: { ...entry.terminal, data: null } };
 }
 
-/** Says the terminal event of an ended job again; false when the job has not ended. */
+/**
+ * Says the terminal event of an ended job again; false when the job has not ended. What this service may not say, such as
+ * the executor's word by the verifier, the router sees to: the server would refuse it here, again and again.
+ */
 export async function republish(bus: Publisher, entry: JobEntry): Promise<boolean> {
   const terminal = terminalOf(entry);
-  if (terminal !== null) await publishEvent(bus, terminal);
+  const service = bus.identity?.service ?? null;
+  if (terminal !== null && (service === null || mayBeSaidBy(terminal.subject, service)))
+    await publishEvent(bus, terminal);
   return entry.state === 'ended';
 }
 

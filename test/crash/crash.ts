@@ -23,7 +23,7 @@ const leaseMs = 12_000;
 /** Of the whole time, for submissions and faults; the rest is for redeliveries, which take 30 s, and the last jobs. */
 const faultyShare = 0.45;
 /** The bus is empty so long after the last job at the latest. */
-const emptyMs = 45_000;
+const emptyMs = 100_000;
 
 const began = performance.now();
 const say = (text: string) =>
@@ -136,9 +136,10 @@ async function busFaults(system: TestSystem): Promise<string[]> {
       );
       const full = states.filter(({ messages }) => messages > 0);
       if (full.length === 0) return [];
+      say(full.map(({ name, messages }) => `${name} has ${messages} messages`).join(', '));
       if (performance.now() > giveUpAt)
         return full.map(({ name, messages }) => `${name} still has ${messages} messages`);
-      await delay(500);
+      await delay(2_000);
     }
   } finally {
     await bus.close();
