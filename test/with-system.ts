@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { defaultPolicy } from '../services/cli/default-policy.ts';
 import type { System, SystemOptions } from '../services/cli/system.ts';
 import { startAll } from '../services/cli/system.ts';
@@ -11,24 +11,20 @@ import { connect } from '../services/client/index.ts';
 import { userCredentials } from '../services/platform/access-paths.ts';
 import { Bus } from '../services/platform/nats/bus.ts';
 import { inboxPrefix } from '../services/platform/nats-permissions.ts';
+import { expectValue, statementOf, trustStoreOf } from '../services/trust/fixture.ts';
 import type { PluginStatement, SigningKey, TrustStoreContent } from '../services/trust/index.ts';
 import {
-  emptyTrustStore,
   encodePolicy,
   encodeTrustStore,
-  formatInstant,
   generateKey,
   publicKeyToPem,
-  runtimeOfFileName,
   STATEMENT_PAYLOAD_TYPE,
   signEnvelope,
   signTrustStore,
   statementFor,
-  withKey,
 } from '../services/trust/index.ts';
 import { testedServer } from './with-nats.ts';
 
-const dayMs = 86_400_000;
 const mebibyte = 1024 * 1024;
 
 export interface TestSystem {
@@ -58,16 +54,16 @@ export async function startTestSystem(
   const key = generateKey();
   await mkdir(stateDir, { recursive: true });
   const root = generateKey();
-  let trust = trustStoreFor(key);
+  let trust = trustStoreOf(key);
   const trustFile = join(stateDir, 'trust.json');
   const publishTrust: TestSystem['publishTrust'] = async (content, by = root) => {
-    await writeFile(`${trustFile}.new`, signTrustStore(value(encodeTrustStore(content)), by));
+    await writeFile(`${trustFile}.new`, signTrustStore(expectValue(encodeTrustStore(content)), by));
     await rename(`${trustFile}.new`, trustFile);
     trust = content;
   };
   await publishTrust(trust);
   await writeFile(join(stateDir, 'root.pub'), publicKeyToPem(root.publicKey));
-  await writeFile(join(stateDir, 'policy.json'), value(encodePolicy(defaultPolicy)));
+  await writeFile(join(stateDir, 'policy.json'), expectValue(encodePolicy(defaultPolicy)));
   const system = await startAll({
     ...{ stateDir, port: 0, logs: 'files', sizeFactor: 0.2, environment, tenants: ['acme'] },
     natsProgram: testedServer().program,
@@ -79,9 +75,11 @@ export async function startTestSystem(
     credentials: system.credentialsOf('acme'),
   });
   const sign: TestSystem['sign'] = (name, bytes, changes = {}, by = key) =>
-    signEnvelope(STATEMENT_PAYLOAD_TYPE, value(statementFor({ ...statement(name, bytes), ...changes })), [
-      by,
-    ]);
+    signEnvelope(
+      STATEMENT_PAYLOAD_TYPE,
+      expectValue(statementFor({ ...statementOf(name, sha256(bytes), most), ...changes })),
+      [by],
+    );
   return {
     url: system.url,
     stateDir,
@@ -140,34 +138,7 @@ export async function processesWith(needle: string): Promise<string[]> {
   return found;
 }
 
-function trustStoreFor(key: SigningKey): TrustStoreContent {
-  return withKey(emptyTrustStore(Date.now() + dayMs), {
-    publicKey: publicKeyToPem(key.publicKey),
-    owner: 'tester',
-    scope: { plugins: ['*'], tenants: ['*'], gpu: true, network: true },
-    notBefore: formatInstant(Date.now() - dayMs),
-    expires: formatInstant(Date.now() + dayMs),
-  });
-}
-
-function statement(name: string, bytes: Uint8Array): PluginStatement {
-  const runtime = runtimeOfFileName(basename(name));
-  return {
-    fileName: name,
-    sha256: sha256(bytes),
-    name: name.replace(/\..*$/, ''),
-    version: '1.0.0',
-    runtime,
-    architecture: runtime === 'native' ? (process.arch === 'arm64' ? 'aarch64' : 'x86_64') : null,
-    requiresGpu: false,
-    network: 'none',
-    limits: { memoryBytes: 512 * mebibyte, cpuMillis: 2000, wallMs: 120_000, processes: 256 },
-    notBeforeMs: Date.now() - dayMs,
-    expiresMs: Date.now() + dayMs,
-  };
-}
-
-export function value<T>(checked: { ok: true; value: T } | { ok: false; detail: string }): T {
-  if (!checked.ok) throw new Error(checked.detail);
-  return checked.value;
-}
+const most = {
+  network: 'none',
+  limits: { memoryBytes: 512 * mebibyte, cpuMillis: 2000, wallMs: 120_000, processes: 256 },
+} as const;

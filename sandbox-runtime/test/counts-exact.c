@@ -13,42 +13,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "counts.h"
 #include "json.h"
-
-#define CHECK(condition) check((condition), #condition, __LINE__)
+#include "test-group.h"
 
 enum { THREADS = 4, CALLS = 10000, EXECUTIONS = 300, LOOP = 1000000, ROUNDS = 50 };
 
-static int failures;
 static char group[512];
-
-static void check(int holds, const char *what, int line)
-{
-    if (holds)
-        return;
-    failures++;
-    printf("not ok: line %d: %s (errno %d)\n", line, what, errno);
-}
-
-static int make_group(void)
-{
-    char own[256] = "", mount[128] = "", line[512];
-    FILE *file = fopen("/proc/self/cgroup", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, "0::/", 4))
-            sscanf(line, "0::%255s", own);
-    fclose(file);
-    file = fopen("/proc/mounts", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strstr(line, " cgroup2 "))
-            sscanf(line, "%*s %127s", mount);
-    fclose(file);
-    snprintf(group, sizeof group, "%s%s/sandbus-counts-%d", mount, own, (int)getpid());
-    if (!mount[0] || mkdir(group, 0755) != 0)
-        return -1;
-    return open(group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
 
 static double now_us(void)
 {
@@ -190,7 +162,7 @@ int main(int argument_count, char **arguments)
     if (argument_count > 1)
         return strcmp(arguments[1], "plugin") ? 0 : be_plugin(self);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    int dir = make_group();
+    int dir = test_group_make("counts", group, sizeof group);
     if (dir < 0) {
         printf("counts-exact: skipped: no cgroup2 where this process may make a group\n");
         return 0;

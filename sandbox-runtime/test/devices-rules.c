@@ -9,42 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "devices.h"
 #include "json.h"
+#include "test-group.h"
 
-#define CHECK(condition) check((condition), #condition, __LINE__)
-
-static int failures;
 static char folder[] = "/tmp/sandbus-devices-XXXXXX";
 static char group[512];
-
-static void check(int holds, const char *what, int line)
-{
-    if (holds)
-        return;
-    failures++;
-    printf("not ok: line %d: %s (errno %d)\n", line, what, errno);
-}
-
-/* A group below this process's own on cgroup2, wherever that is mounted. */
-static int make_group(void)
-{
-    char own[256] = "", mount[128] = "", line[512];
-    FILE *file = fopen("/proc/self/cgroup", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, "0::/", 4))
-            sscanf(line, "0::%255s", own);
-    fclose(file);
-    file = fopen("/proc/mounts", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strstr(line, " cgroup2 "))
-            sscanf(line, "%*s %127s", mount);
-    fclose(file);
-    snprintf(group, sizeof group, "%s%s/sandbus-devices-%d", mount, own, (int)getpid());
-    if (!mount[0] || mkdir(group, 0755) != 0)
-        return -1;
-    return open(group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
 
 static const char *node(const char *name)
 {
@@ -128,7 +99,7 @@ int main(void)
 {
     struct fault fault = {0};
     setvbuf(stdout, NULL, _IOLBF, 0);
-    int dir = make_group();
+    int dir = test_group_make("devices", group, sizeof group);
     if (dir < 0 || !mkdtemp(folder)) {
         printf("devices-rules: skipped: no cgroup2 where this process may make a group\n");
         return 0;

@@ -15,21 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "json.h"
 #include "notify.h"
 #include "policy.h"
 
-#define CHECK(condition) check((condition), #condition, __LINE__)
-
-static int failures;
-
-static void check(int holds, const char *what, int line)
-{
-    if (holds)
-        return;
-    failures++;
-    printf("not ok: line %d: %s (errno %d)\n", line, what, errno);
-}
 
 struct child {
     pid_t pid;

@@ -1,6 +1,6 @@
 /** The executor as a process, with a real bus, the real launcher and real plugins. */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobFinished, Limits } from '../../schemas/generated/events.ts';
@@ -8,7 +8,7 @@ import { artifactKey, kvKey, subjects } from '../platform/topology.ts';
 import { expectValue } from '../trust/fixture.ts';
 import { DEFAULT_LIMITS, encodeTrustStore, withRevokedDigest } from '../trust/index.ts';
 import type { WorkRequest } from './fixture.ts';
-import { digest, ExecutorFixture, eventually, text } from './fixture.ts';
+import { digest, ExecutorFixture, eventually, marked, text } from './fixture.ts';
 
 let f: ExecutorFixture;
 before(async () => {
@@ -385,13 +385,3 @@ describe('executors that die', () => {
     }
   });
 });
-
-/** Processes with this in their environment. */
-async function marked(mark: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
-    if (environment.includes(mark)) found.push(pid);
-  }
-  return found;
-}

@@ -10,6 +10,8 @@ import type {
   SetupError,
   SkippedOutput,
 } from '../../schemas/generated/events.ts';
+import type { Accounts } from '../platform/no-account.ts';
+import { noAccounts, noUsage } from '../platform/no-account.ts';
 import type { JobRef } from '../platform/topology.ts';
 import type { StopReason } from './decide.ts';
 import type { LauncherResult } from './launcher-result.ts';
@@ -130,14 +132,12 @@ function streamOf(said: LauncherResult['stdout'], inline: Uint8Array): OutputStr
   return { inline, totalBytes, keptBytes, sha256, truncated };
 }
 
-type Accounts = Pick<JobFinished, 'syscalls' | 'denials' | 'probes' | 'executions' | 'devices'>;
-
 function accountsOf(result: LauncherResult): Accounts {
   const { syscalls, executions, devices } = result;
   return {
     syscalls: syscalls.available
       ? { available: true, unavailableReason: null, total: syscalls.total, counts: syscalls.counts }
-      : { ...noAccounts(syscalls.reason).syscalls },
+      : noAccounts(syscalls.reason).syscalls,
     denials: result.denials as readonly Refusal[],
     probes: result.probes as readonly Refusal[],
     executions: executions.available
@@ -155,16 +155,6 @@ function accountsOf(result: LauncherResult): Accounts {
     devices: devices.available
       ? { available: true, unavailableReason: null, accesses: devices.accesses }
       : noAccounts(devices.reason).devices,
-  };
-}
-
-function noAccounts(unavailableReason: string): Accounts {
-  return {
-    syscalls: { available: false, unavailableReason, total: 0, counts: {} },
-    denials: [],
-    probes: [],
-    executions: { available: false, unavailableReason, dropped: 0, entries: [] },
-    devices: { available: false, unavailableReason, accesses: [] },
   };
 }
 
@@ -213,17 +203,6 @@ export function finishedWithoutResult(
     setupMicros: {},
   };
 }
-
-const noUsage: JobFinished['usage'] = {
-  wallMicros: 0,
-  userMicros: 0,
-  systemMicros: 0,
-  peakMemoryBytes: 0,
-  peakProcesses: 0,
-  throttledMicros: 0,
-  stdinBytes: 0,
-  oomKills: 0,
-};
 
 /** Whether user code ran decides: a set-up that failed and a plugin that was lost never share an outcome. */
 function silentOutcome(end: SilentEnd, stop: StopReason | null): Outcome {

@@ -1,6 +1,6 @@
 /** For tests: a bus, and executors as processes of their own, given work as the router would give it. */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtemp, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Events, JobFinished, JobRouted, LogChunk, Runtime } from '../../schemas/generated/events.ts';
@@ -18,14 +18,12 @@ import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
 import type { JobEventKind, JobRef } from '../platform/topology.ts';
 import { subjects } from '../platform/topology.ts';
-import { expectValue } from '../trust/fixture.ts';
+import { expectValue, statementOf, trustStoreOf } from '../trust/fixture.ts';
 import type { PluginStatement, TrustStoreContent } from '../trust/index.ts';
 import {
   DEFAULT_LIMITS,
-  emptyTrustStore,
   encodePolicy,
   encodeTrustStore,
-  formatInstant,
   generateKey,
   parseTrustStore,
   publicKeyToPem,
@@ -34,7 +32,6 @@ import {
   signEnvelope,
   signTrustStore,
   statementFor,
-  withKey,
 } from '../trust/index.ts';
 
 const dayMs = 86_400_000;
@@ -63,7 +60,7 @@ export class ExecutorFixture {
   readonly #url: string;
   #server: NatsServer;
   readonly #children: Child[] = [];
-  store: TrustStoreContent = trusting();
+  store: TrustStoreContent = trustStoreOf(key);
 
   private constructor(
     folder: string,
@@ -176,7 +173,7 @@ export class ExecutorFixture {
     plugin: { bytes: Uint8Array; sha256: string; runtime: Runtime },
   ): JobRouted {
     const { bytes, sha256, runtime } = plugin;
-    const statement = statementOf(request.name, sha256, runtime);
+    const statement = statementOf(request.name, sha256, most);
     const trust = expectValue(parseTrustStore(expectValue(encodeTrustStore(this.store))));
     return {
       ...job,
@@ -315,28 +312,18 @@ const policy = {
   },
 };
 
-function trusting(): TrustStoreContent {
-  return withKey(emptyTrustStore(Date.now() + dayMs), {
-    publicKey: publicKeyToPem(key.publicKey),
-    owner: 'tester',
-    scope: { plugins: ['*'], tenants: ['*'], gpu: true, network: true },
-    notBefore: formatInstant(Date.now() - dayMs),
-    expires: formatInstant(Date.now() + dayMs),
-  });
-}
+/** More than any test asks for. */
+const most = {
+  network: 'host',
+  limits: { memoryBytes: 8192 * mebibyte, cpuMillis: 2000, wallMs: 120_000, processes: 256 },
+} as const;
 
-function statementOf(fileName: string, sha256: string, runtime: Runtime): PluginStatement {
-  return {
-    fileName,
-    sha256,
-    name: fileName.replace(/\..*$/, ''),
-    version: '1.0.0',
-    runtime,
-    architecture: runtime !== 'native' ? null : process.arch === 'arm64' ? 'aarch64' : 'x86_64',
-    requiresGpu: false,
-    network: 'host',
-    limits: { memoryBytes: 8192 * mebibyte, cpuMillis: 2000, wallMs: 120_000, processes: 256 },
-    notBeforeMs: Date.now() - dayMs,
-    expiresMs: Date.now() + dayMs,
-  };
+/** Processes with this in their environment. */
+export async function marked(mark: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
+    if (environment.includes(mark)) found.push(pid);
+  }
+  return found;
 }

@@ -1,12 +1,12 @@
 /** The adapter against the real launcher, and against programs that are none. */
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { installation } from '../platform/config.ts';
 import { DEFAULT_LIMITS } from '../trust/index.ts';
-import { digest, eventually } from './fixture.ts';
+import { digest, eventually, marked } from './fixture.ts';
 import type { LauncherEnd, LauncherStreams } from './launcher.ts';
 import { Launcher } from './launcher.ts';
 import type { LauncherJob } from './launcher-options.ts';
@@ -230,15 +230,6 @@ async function launchers(): Promise<number[]> {
     .filter((word) => word !== '')) {
     const words = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
     if (words.startsWith(`${installation.launcher}\0serve\0`)) found.push(Number(pid));
-  }
-  return found;
-}
-
-async function marked(mark: string): Promise<string[]> {
-  const found: string[] = [];
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
-    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
-    if (environment.includes(mark)) found.push(pid);
   }
   return found;
 }

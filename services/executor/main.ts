@@ -8,6 +8,7 @@ import type { ServiceContext, StartService } from '../platform/service.ts';
 import { subjects } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
 import { createEnvelopeMemory, parsePolicy } from '../trust/index.ts';
+import { trustChecks } from '../trust-store/health.ts';
 import { TrustStoreKeeper } from '../trust-store/keeper.ts';
 import { TrustStoreMarks } from '../trust-store/marks.ts';
 import type { ExecutorConfig } from './config.ts';
@@ -48,13 +49,7 @@ export const start: StartService = async (context) => {
   parts.trust.onChange((store) => store !== null && handler.endRevoked(store));
   return {
     failed: loop.failed,
-    checks: [
-      () =>
-        parts.trust.latest.store === null
-          ? `no usable trust store: ${parts.trust.latest.problem?.detail ?? 'see the log'}`
-          : null,
-      () => (parts.policy.current() === null ? 'no usable policy file: see the log' : null),
-    ],
+    checks: [...trustChecks(parts.trust, parts.policy)],
     stop: async () => {
       await loop.stop();
       await within(config.graceMs, loop.idle());

@@ -10,6 +10,7 @@ import type {
 } from '../../schemas/generated/events.ts';
 import { toMicros } from '../platform/clock.ts';
 import type { JobEntry } from '../platform/job-state.ts';
+import { noAccounts, noUsage } from '../platform/no-account.ts';
 import { detectRuntime } from './detect.ts';
 
 export interface RouteFacts {
@@ -126,7 +127,6 @@ const noOutput = {
   sha256: emptySha256,
   truncated: true,
 };
-const unknown = { available: false, unavailableReason: 'the executor was lost' };
 
 /** The honest end of a job whose executor is gone: user code may have run, and nobody knows how far. */
 function executorLost(entry: JobEntry, facts: SuperviseFacts): JobFinished {
@@ -147,23 +147,10 @@ function executorLost(entry: JobEntry, facts: SuperviseFacts): JobFinished {
       message: `executor ${entry.executor} has said nothing for ${Math.round(facts.unchangedMs)} ms`,
       mend: 'see the log of that executor; submit the job again, or with maxAttempts above 1 if it may run twice',
     },
-    usage: {
-      wallMicros: 0,
-      userMicros: 0,
-      systemMicros: 0,
-      peakMemoryBytes: 0,
-      peakProcesses: 0,
-      throttledMicros: 0,
-      stdinBytes: 0,
-      oomKills: 0,
-    },
+    usage: noUsage,
     stdout: noOutput,
     stderr: noOutput,
-    syscalls: { ...unknown, total: 0, counts: {} },
-    denials: [],
-    probes: [],
-    executions: { ...unknown, dropped: 0, entries: [] },
-    devices: { ...unknown, accesses: [] },
+    ...noAccounts('the executor was lost'),
     artifacts: [],
     skippedOutputs: [],
     sandbox: {

@@ -4,16 +4,24 @@
 import { createHash } from 'node:crypto';
 import type { TrustFacts, TrustRequest } from './decide.ts';
 import { signEnvelope } from './dsse.ts';
+import { formatInstant } from './formats.ts';
 import { publicKeyToPem, type SigningKey, signingKeyFromSeed } from './keys.ts';
 import { encodePolicy, type Policy, type PolicyContent, parsePolicy } from './policy.ts';
 import type { Checked } from './reasons.ts';
-import { type PluginStatement, STATEMENT_PAYLOAD_TYPE, statementFor } from './statement.ts';
 import {
+  type PluginStatement,
+  runtimeOfFileName,
+  STATEMENT_PAYLOAD_TYPE,
+  statementFor,
+} from './statement.ts';
+import {
+  emptyTrustStore,
   encodeTrustStore,
   parseTrustStore,
   type StoredKey,
   type TrustStore,
   type TrustStoreContent,
+  withKey,
 } from './trust-store.ts';
 
 export const NOW_MS = Date.parse('2026-06-01T12:00:00Z');
@@ -145,4 +153,38 @@ export function request(changes: Partial<TrustRequest> = {}): TrustRequest {
 
 export function facts(changes: Partial<TrustFacts> = {}): TrustFacts {
   return { now: NOW_MS, trustStore: store(), policy: policy(), ...changes };
+}
+
+const dayMs = 86_400_000;
+
+/** For whole systems, which go by the real clock: a store that trusts this key for everything, today and tomorrow. */
+export function trustStoreOf(key: SigningKey): TrustStoreContent {
+  return withKey(emptyTrustStore(Date.now() + dayMs), {
+    publicKey: publicKeyToPem(key.publicKey),
+    owner: 'tester',
+    scope: { plugins: ['*'], tenants: ['*'], gpu: true, network: true },
+    notBefore: formatInstant(Date.now() - dayMs),
+    expires: formatInstant(Date.now() + dayMs),
+  });
+}
+
+/** A statement that is valid today, about a file for this machine; the runtime is that of its name. */
+export function statementOf(
+  fileName: string,
+  sha256: string,
+  most: Pick<PluginStatement, 'network' | 'limits'>,
+): PluginStatement {
+  const runtime = runtimeOfFileName(fileName);
+  return {
+    fileName,
+    sha256,
+    name: fileName.replace(/\..*$/, ''),
+    version: '1.0.0',
+    runtime,
+    architecture: runtime !== 'native' ? null : process.arch === 'arm64' ? 'aarch64' : 'x86_64',
+    requiresGpu: false,
+    ...most,
+    notBeforeMs: Date.now() - dayMs,
+    expiresMs: Date.now() + dayMs,
+  };
 }

@@ -6,6 +6,7 @@ import type { StartService } from '../platform/service.ts';
 import { consumers, requestFilters } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
 import { createEnvelopeMemory, parsePolicy } from '../trust/index.ts';
+import { trustChecks } from '../trust-store/health.ts';
 import { TrustStoreKeeper } from '../trust-store/keeper.ts';
 import { TrustStoreMarks } from '../trust-store/marks.ts';
 import { loadVerifierConfig } from './config.ts';
@@ -62,14 +63,7 @@ export const start: StartService = async (context) => {
   });
   return {
     failed: loop.failed,
-    checks: [
-      () =>
-        parts.trust.latest.store === null
-          ? `no usable trust store: ${parts.trust.latest.problem?.detail ?? 'see the log'}`
-          : null,
-      () => (parts.policy.current() === null ? 'no usable policy file: see the log' : null),
-      () => gate.trouble,
-    ],
+    checks: [...trustChecks(parts.trust, parts.policy), () => gate.trouble],
     stop: async () => {
       stopUploads();
       open.stop();

@@ -9,6 +9,7 @@ import { after, before, describe, test } from 'node:test';
 import { defaultPolicy } from '../../services/cli/default-policy.ts';
 import type { SubmitRequest } from '../../services/client/index.ts';
 import { connect } from '../../services/client/index.ts';
+import { expectValue } from '../../services/trust/fixture.ts';
 import type {
   PluginStatement,
   SigningKey,
@@ -26,7 +27,7 @@ import {
   withRevokedKey,
 } from '../../services/trust/index.ts';
 import type { TestSystem } from '../with-system.ts';
-import { finished, sha256, startTestSystem, text, value } from '../with-system.ts';
+import { finished, sha256, startTestSystem, text } from '../with-system.ts';
 
 const mebibyte = 1024 * 1024;
 const dayMs = 86_400_000;
@@ -55,7 +56,7 @@ before(async () => {
   const small = { memoryBytes: 64 * mebibyte, cpuMillis: 500, wallMs: 5000, processes: 16, gpu: false };
   const more = { outputBytes: mebibyte, tmpBytes: mebibyte, cpuTimeMs: 2000, maxAttempts: 1 };
   const policy = { ...defaultPolicy, tenants: { small: { ...small, ...more } } };
-  await writeFile(join(system.stateDir, 'policy.json'), value(encodePolicy(policy)));
+  await writeFile(join(system.stateDir, 'policy.json'), expectValue(encodePolicy(policy)));
 });
 after(() => system.stop());
 
@@ -257,7 +258,7 @@ const attacks: readonly Attack[] = [
   },
 ];
 
-const cosigned = (key: SigningKey) => cosignEnvelope(value(parseEnvelope(signed())), key);
+const cosigned = (key: SigningKey) => cosignEnvelope(expectValue(parseEnvelope(signed())), key);
 
 async function submit(request: Partial<SubmitRequest>, tenant = 'acme') {
   const client =

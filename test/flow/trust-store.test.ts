@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { expectValue } from '../../services/trust/fixture.ts';
 import {
   generateKey,
   publicKeyToPem,
@@ -12,7 +13,7 @@ import {
 } from '../../services/trust/index.ts';
 import { eventually } from '../with-nats.ts';
 import type { TestSystem } from '../with-system.ts';
-import { startTestSystem, value } from '../with-system.ts';
+import { startTestSystem } from '../with-system.ts';
 
 let system: TestSystem;
 let file = '';
@@ -121,7 +122,7 @@ test('a rotated root takes over, and what the old one signs afterwards is refuse
   const nextRoot = generateKey();
   await writeFile(
     `${file}.new`,
-    rotateRoot(value(readTrustStoreFile(await readFile(file))), system.root, nextRoot),
+    rotateRoot(expectValue(readTrustStoreFile(await readFile(file))), system.root, nextRoot),
   );
   await rename(`${file}.new`, file);
   assert.equal(await whatComes(), 'finished');

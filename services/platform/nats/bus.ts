@@ -1,15 +1,5 @@
 /** What services see of NATS: publish with confirmation, pull, request and reply, plain notices, KV and objects. */
-import type {
-  Consumer,
-  JetStreamClient,
-  JetStreamManager,
-  JsMsg,
-  Msg,
-  MsgHdrs,
-  NatsConnection,
-  StoredMsg,
-} from 'nats';
-import { headers as newHeaders } from 'nats';
+import type { JetStreamClient, JetStreamManager, NatsConnection } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
 import type { EventIdentity } from '../event-keys.ts';
 import type { Needs } from '../topology.ts';
@@ -17,35 +7,15 @@ import type { ConnectOptions } from './connection.ts';
 import { connect } from './connection.ts';
 import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound, isTooLarge } from './failures.ts';
 import { KvBucket } from './kv.ts';
+import type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
+import { fromMsg, fromStored, toDelivery, toHeaders } from './messages.ts';
 import { ObjectBucket } from './objects.ts';
+import { PullConsumer } from './pull-consumer.ts';
 import type { TopologyOptions } from './streams.ts';
 import { ensureTopology } from './streams.ts';
 
-export type Headers = Readonly<Record<string, string>>;
-
-/** A message as a stream holds it. */
-export interface StreamMessage {
-  readonly stream: string;
-  readonly sequence: number;
-  readonly subject: string;
-  readonly data: Uint8Array;
-  readonly headers: Headers;
-}
-
-/** A message on its way to a handler. The consume loop alone settles it. */
-export interface Delivery extends StreamMessage {
-  /** 1 at first. */
-  readonly deliveryCount: number;
-  readonly publishedAtMs: number;
-  readonly settle: Settle;
-}
-
-export interface Settle {
-  ack(): Promise<void>;
-  retry(delayMs: number): void;
-  terminate(): void;
-  working(): void;
-}
+export type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
+export type { PullConsumer } from './pull-consumer.ts';
 
 export interface PublishOptions {
   /** Nats-Msg-Id: a second publish with the same id within the window is dropped by the server. */
@@ -58,15 +28,6 @@ export interface PublishOptions {
 export interface Published {
   readonly sequence: number;
   readonly duplicate: boolean;
-}
-
-export interface Reply {
-  readonly data: Uint8Array;
-  readonly headers: Headers;
-}
-
-export interface Request extends Reply {
-  readonly subject: string;
 }
 
 export interface StreamState {
@@ -337,73 +298,6 @@ export class Bus {
         `${data.length} bytes for ${subject}, at most ${room}: upload instead`,
       );
   }
-}
-
-export class PullConsumer {
-  readonly #consumer: Consumer;
-  readonly #stream: string;
-
-  constructor(consumer: Consumer, stream: string) {
-    this.#consumer = consumer;
-    this.#stream = stream;
-  }
-
-  /**
-   * Up to `max` deliveries, as they come, for at most `waitMs` (1 s or more). Never ask for more than can be handled
-   * at once: a message that waits here burns its ack-wait.
-   */
-  async pull(max: number, waitMs: number): Promise<{ deliveries: AsyncIterable<Delivery>; stop: Stop }> {
-    const messages = await this.#consumer.fetch({ max_messages: max, expires: waitMs });
-    const stream = this.#stream;
-    async function* deliveries(): AsyncIterable<Delivery> {
-      for await (const message of messages) yield toDelivery(message, stream);
-    }
-    return { deliveries: deliveries(), stop: () => messages.stop() };
-  }
-}
-
-function toDelivery(message: JsMsg, stream: string): Delivery {
-  return {
-    stream,
-    sequence: message.seq,
-    subject: message.subject,
-    data: message.data,
-    headers: fromHeaders(message.headers),
-    deliveryCount: message.info.deliveryCount,
-    publishedAtMs: message.info.timestampNanos / 1e6,
-    settle: {
-      ack: async () => void (await message.ackAck()),
-      retry: (delayMs) => message.nak(delayMs),
-      terminate: () => message.term(),
-      working: () => message.working(),
-    },
-  };
-}
-
-function fromMsg(message: Msg): Request {
-  return { subject: message.subject, data: message.data, headers: fromHeaders(message.headers) };
-}
-
-function fromStored(message: StoredMsg, stream: string): StreamMessage {
-  return {
-    stream,
-    sequence: message.seq,
-    subject: message.subject,
-    data: message.data,
-    headers: fromHeaders(message.header),
-  };
-}
-
-function fromHeaders(source: MsgHdrs | undefined): Headers {
-  const out: Record<string, string> = {};
-  for (const key of source?.keys() ?? []) out[key] = source?.get(key) ?? '';
-  return out;
-}
-
-function toHeaders(source: Headers): MsgHdrs {
-  const out = newHeaders();
-  for (const [key, value] of Object.entries(source)) out.set(key, value);
-  return out;
 }
 
 function publishFailure(subject: string, cause: unknown): OperationalError {

@@ -8,6 +8,7 @@ import type { NatsConnection, ObjectInfo, ObjectStore } from 'nats';
 import { OperationalError } from '../errors.ts';
 import { withoutAccountInfo } from './connection.ts';
 import { isFull } from './failures.ts';
+import type { ObjectTarget } from './object-writer.ts';
 import { writeObject } from './object-writer.ts';
 
 export interface ObjectFacts {
@@ -21,17 +22,20 @@ const chunkTimeoutMs = 10_000;
 export class ObjectBucket {
   readonly #store: ObjectStore;
   readonly #connection: NatsConnection;
+  readonly #target: ObjectTarget;
   readonly #name: string;
 
-  private constructor(store: ObjectStore, connection: NatsConnection, name: string) {
+  private constructor(store: ObjectStore, connection: NatsConnection, target: ObjectTarget) {
     this.#store = store;
     this.#connection = connection;
-    this.#name = name;
+    this.#target = target;
+    this.#name = target.bucket;
   }
 
   static async bind(connection: NatsConnection, name: string): Promise<ObjectBucket> {
-    const store = await connection.jetstream(withoutAccountInfo).views.os(name);
-    return new ObjectBucket(store, connection, name);
+    const client = connection.jetstream(withoutAccountInfo);
+    const manager = await connection.jetstreamManager(withoutAccountInfo);
+    return new ObjectBucket(await client.views.os(name), connection, { client, manager, bucket: name });
   }
 
   /** Size and metadata, or null when there is no such object. */
@@ -48,10 +52,7 @@ export class ObjectBucket {
     metadata: Record<string, string> = {},
   ) {
     if ((await this.info(key)) !== null) return;
-    const client = this.#connection.jetstream(withoutAccountInfo);
-    const manager = await this.#connection.jetstreamManager(withoutAccountInfo);
-    const target = { client, manager, bucket: this.#name };
-    await this.#guard(key, () => writeObject(target, key, content, metadata));
+    await this.#guard(key, () => writeObject(this.#target, key, content, metadata));
   }
 
   /**
