@@ -105,22 +105,34 @@ static void take_mount(struct cgroup_host *host, const struct mount_line *mount,
     }
 }
 
-static bool read_mounts(struct cgroup_host *host, const char *table, bool unified)
+/* Goes through the lines of mountinfo, which it leaves as they were. */
+static void take_mounts(struct cgroup_host *host, char *mounts, const char *table, bool unified)
 {
-    FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    if (!mounts)
-        return false;
-    char *line = NULL;
-    size_t size = 0;
-    while (getline(&line, &size, mounts) > 0) {
+    for (char *line = mounts, *end; (end = strchr(line, '\n')); line = end + 1) {
         struct mount_line mount;
+        *end = 0;
         if (strstr(line, " - cgroup") && parse_mount(line, &mount) &&
             strcmp(mount.type, unified ? "cgroup2" : "cgroup") == 0)
             take_mount(host, &mount, table, unified);
+        *end = '\n';
     }
-    free(line);
-    fclose(mounts);
-    return true;
+}
+
+/* The whole of mountinfo: hosts with many containers have a long one. NULL with errno. */
+static char *read_mountinfo(void)
+{
+    char *text = NULL;
+    for (size_t size = 64 * 1024;; size *= 4) {
+        char *larger = realloc(text, size);
+        ssize_t length = larger ? descriptor_read_text(AT_FDCWD, "/proc/self/mountinfo", larger, size) : -1;
+        text = larger ? larger : text;
+        if (length >= 0 && (size_t)length < size - 1)
+            return text;
+        if (length < 0) {
+            free(text);
+            return NULL;
+        }
+    }
 }
 
 /* Moves every process of the launcher's own group to a leaf of it: cgroup2 gives no controllers to the children of a
@@ -214,8 +226,12 @@ bool cgroup_host_open(struct cgroup_host *host, struct fault *fault)
         host->controller[i] = -1;
     if (descriptor_read_text(AT_FDCWD, "/proc/self/cgroup", table, sizeof table) < 0)
         return fault_set(fault, errno, "mount /proc", "cannot read /proc/self/cgroup");
-    if (!read_mounts(host, table, true) || !read_mounts(host, table, false))
+    char *mounts = read_mountinfo();
+    if (!mounts)
         return fault_set(fault, errno, "mount /proc", "cannot read /proc/self/mountinfo");
+    take_mounts(host, mounts, table, true);
+    take_mounts(host, mounts, table, false);
+    free(mounts);
     if (!delegate_unified(host, fault))
         return false;
     for (int i = 0; i <= CGROUP_PIDS; i++)

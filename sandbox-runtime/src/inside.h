@@ -23,8 +23,8 @@
 /* All that the child needs. It lives in the supervisor's memory, which the child has a copy of. */
 struct inside {
     const struct job_spec *spec; /* NULL in a prepared child, until the job step */
-    const struct cgroup_job *cgroup;
     bool network_host;
+    uint64_t tmp_size_bytes;           /* of the job's file system; a prepared child's may get another size with its job */
     uint64_t ordered_us;               /* when a prepared child got its job */
     const struct device_grant *grants; /* nodes to make in /dev */
     size_t grant_count;
@@ -36,7 +36,8 @@ struct inside {
     int origin;   /* set by origin: the launcher's working directory, where relative paths of the host begin */
     int plugin;   /* the host's file, opened by the supervisor */
     int *sources; /* in a prepared child: trees of the binds, then files of the inputs, opened by the supervisor */
-    int job_dir;  /* set by job-tmpfs where outputs are collected: /job, open */
+    int landlock; /* set by landlock-rules; -1: the kernel has none */
+    int job_dir;  /* set by job-directory where outputs are collected: /job, open */
     int listener; /* set by the filter step */
 };
 
@@ -59,6 +60,7 @@ _Noreturn void init_main(struct inside *inside);
 void inside_remember_title(int count, char **words);
 
 bool inside_user_namespace(struct inside *inside, struct fault *fault);
+bool inside_namespaces(struct inside *inside, struct fault *fault);
 bool inside_join_cgroups(struct inside *inside, struct fault *fault);
 bool inside_open_origin(struct inside *inside, struct fault *fault);
 bool inside_close_descriptors(struct inside *inside, struct fault *fault);
@@ -68,9 +70,11 @@ bool inside_private_mounts(struct inside *inside, struct fault *fault);
 bool inside_root(struct inside *inside, struct fault *fault);
 bool inside_system_binds(struct inside *inside, struct fault *fault);
 bool inside_etc(struct inside *inside, struct fault *fault);
+bool inside_protect_binds(struct inside *inside, struct fault *fault);
 bool inside_dev(struct inside *inside, struct fault *fault);
 bool inside_await_job(struct inside *inside, struct fault *fault);
 bool inside_job_tmpfs(struct inside *inside, struct fault *fault);
+bool inside_job_directory(struct inside *inside, struct fault *fault);
 bool inside_proc(struct inside *inside, struct fault *fault);
 bool inside_sys(struct inside *inside, struct fault *fault);
 bool inside_ro_binds(struct inside *inside, struct fault *fault);
@@ -90,6 +94,7 @@ bool inside_identity(struct inside *inside, struct fault *fault);
 bool inside_capabilities(struct inside *inside, struct fault *fault);
 bool inside_death_signal(struct inside *inside, struct fault *fault);
 bool inside_no_new_privileges(struct inside *inside, struct fault *fault);
+bool inside_landlock_rules(struct inside *inside, struct fault *fault);
 bool inside_landlock(struct inside *inside, struct fault *fault);
 bool inside_filter(struct inside *inside, struct fault *fault);
 
@@ -104,7 +109,7 @@ int inside_open_tree(const char *source, struct fault *fault);
 /* A directory or file below the new root, made where it is missing, as a descriptor for mounting on (O_PATH).
  * `path` is relative; symbolic links in it stay inside the new root. */
 int inside_make_point(const char *path, bool directory);
-/* Shows `source` of the host at `path`, which is not there yet, read-only, with everything mounted below it. */
+/* Shows `source` of the host, if it exists, at `path`, which is not there yet, with everything mounted below it. */
 bool inside_bind_new(const char *source, const char *path, struct fault *fault);
 
 #endif

@@ -52,7 +52,7 @@ static bool show_etc(const char *name, struct fault *fault)
         return symlink(link, source + 1) == 0 ||
                fault_set(fault, errno, "see: launcher check-host", "cannot link %s", source);
     }
-    return access(source, F_OK) < 0 || inside_bind_new(source, source + 1, fault);
+    return (length < 0 && errno == ENOENT) || inside_bind_new(source, source + 1, fault);
 }
 
 static bool show_python(struct fault *fault)

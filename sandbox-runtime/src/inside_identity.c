@@ -35,9 +35,26 @@ bool inside_user_namespace(struct inside *inside, struct fault *fault)
     return rootless_has_ids(rootless) || rootless_map_one(rootless, inside->uid, inside->gid, fault);
 }
 
+/* By the child rather than by the clone: a network namespace takes long to make, and the supervisor has other things to do. */
+bool inside_namespaces(struct inside *inside, struct fault *fault)
+{
+    unsigned long wanted = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | (inside->network_host ? 0UL : CLONE_NEWNET);
+    if (syscall(SYS_unshare, wanted) < 0)
+        return fault_set(fault, errno, inside->rootless->active ? rootless_mend() : HOST_MEND,
+                         "cannot have namespaces of its own");
+    return true;
+}
+
 bool inside_join_cgroups(struct inside *inside, struct fault *fault)
 {
-    return cgroup_job_join(inside->cgroup, fault);
+    int tasks[REPORT_GROUPS_MAX];
+    int count = report_await_groups(inside->report, tasks);
+    if (count < 0)
+        _exit(125); /* the supervisor is gone */
+    bool joined = cgroup_join(tasks, (size_t)count, fault);
+    while (count > 0)
+        descriptor_close(&tasks[--count]);
+    return joined;
 }
 
 static int by_number(const void *left, const void *right)

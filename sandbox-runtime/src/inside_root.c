@@ -102,16 +102,28 @@ static bool bind_tree(const char *source, const char *path, uint64_t attributes,
     return attach_tree(tree, source, path, fault);
 }
 
-/* The parents of `path` are of the set-up's own making, so that nothing of it can be a link: half the calls. */
+/* The parents of `path` are of the set-up's own making, so that nothing of it can be a link. Protected all at once by the step
+ * "protect-binds". */
 bool inside_bind_new(const char *source, const char *path, struct fault *fault)
 {
-    bool directory = false;
-    OWNED_FD int tree = clone_tree(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &directory);
-    if (tree < 0)
-        return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
-    int made = directory ? mkdir(path, 0755) : mknod(path, S_IFREG | 0444, 0);
-    if (made < 0 || kernel_move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    struct stat status;
+    if (stat(source, &status) < 0)
+        return errno == ENOENT || fault_set(fault, errno, ROOT_MEND, "cannot look at %s", source);
+    int made = S_ISDIR(status.st_mode) ? mkdir(path, 0755) : mknod(path, S_IFREG | 0444, 0);
+    if (made < 0 || kernel_mount(source, path, NULL, MS_BIND | MS_REC, NULL) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot show %s at /%s", source, path);
+    return true;
+}
+
+/* All that has been shown so far, with everything below it. The root itself is written to until the step "read-only". */
+bool inside_protect_binds(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    struct mount_attr all = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    struct mount_attr root = {.attr_clr = MOUNT_ATTR_RDONLY};
+    if (kernel_mount_setattr(AT_FDCWD, ".", AT_RECURSIVE, &all) < 0 ||
+        kernel_mount_setattr(AT_FDCWD, ".", 0, &root) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot make what is shown of the host read-only");
     return true;
 }
 
@@ -123,8 +135,6 @@ bool inside_system_binds(struct inside *inside, struct fault *fault)
     for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
         char link[256];
         ssize_t length = readlink(directories[i], link, sizeof link - 1);
-        if (length < 0 && errno == ENOENT)
-            continue;
         if (length < 0) {
             if (!inside_bind_new(directories[i], directories[i] + 1, fault))
                 return false;
@@ -146,6 +156,9 @@ static bool make_node(struct inside *inside, const char *path, mode_t type, dev_
         return bind_tree(name, name + 1, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, fault);
     }
     const char *slash = strrchr(path, '/');
+    snprintf(name, sizeof name, "dev%s", path);
+    if (slash == path && (mknod(name, type | 0666, number) == 0 || errno == EEXIST))
+        return true;
     snprintf(name, sizeof name, "dev%.*s", (int)(slash - path), path);
     OWNED_FD int parent = inside_make_point(name, true);
     if (parent < 0 || (mknodat(parent, slash + 1, type | 0666, number) < 0 && errno != EEXIST))
@@ -209,12 +222,16 @@ static bool part_of_tmpfs(const char *part, mode_t mode, const char *path)
     return tree >= 0 && kernel_move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
 
+static void write_tmpfs_size(char *data, size_t size, uint64_t bytes)
+{
+    snprintf(data, size, "mode=0755,size=%" PRIu64 ",nr_inodes=%" PRIu64, bytes, bytes / 4096 + 1024);
+}
+
 /* One file system of limited size is /tmp, /job and /dev/shm. It is mounted at /tmp, and its own part covers it last. */
 bool inside_job_tmpfs(struct inside *inside, struct fault *fault)
 {
-    uint64_t size = inside->spec->tmp_size_bytes;
     char data[96];
-    snprintf(data, sizeof data, "mode=0755,size=%" PRIu64 ",nr_inodes=%" PRIu64, size, size / 4096 + 1024);
+    write_tmpfs_size(data, sizeof data, inside->tmp_size_bytes);
     if (mkdir("tmp", 0755) < 0 || mkdir("job", 0755) < 0 ||
         kernel_mount("sandbus", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, data) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot mount the job's file system");
@@ -222,11 +239,22 @@ bool inside_job_tmpfs(struct inside *inside, struct fault *fault)
         !part_of_tmpfs("tmp/tmp", 01777, "tmp") || mkdir("job/out", 0755) < 0 ||
         chown("job", inside->uid, inside->gid) < 0 || chown("job/out", inside->uid, inside->gid) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot lay out /tmp, /job and /dev/shm");
-    if (inside->spec->collect_dir) {
+    return true;
+}
+
+/* What of it depends on the job: its size, where a prepared child was made with another, and whether its outputs are wanted. */
+bool inside_job_directory(struct inside *inside, struct fault *fault)
+{
+    const struct job_spec *spec = inside->spec;
+    char data[96];
+    write_tmpfs_size(data, sizeof data, spec->tmp_size_bytes);
+    if (spec->tmp_size_bytes != inside->tmp_size_bytes &&
+        kernel_mount(NULL, "tmp", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, data) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot give the job's file system its size");
+    if (spec->collect_dir)
         inside->job_dir = open("job", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (inside->job_dir < 0)
-            return fault_set(fault, errno, ROOT_MEND, "cannot open /job");
-    }
+    if (spec->collect_dir && inside->job_dir < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot open /job");
     return true;
 }
 

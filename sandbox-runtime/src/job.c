@@ -11,6 +11,7 @@
 enum {
     SETUP_LIMIT_US = 30 * 1000000, /* copying a large plugin from a slow disk takes a while; hanging is a failure */
     CPU_CHECK_LEAST_US = 1000,
+    SPARE_WAIT_US = 20 * 1000, /* after so long, what nobody waits for is done even if there is other work */
     NOTIFY_BUDGET = 64, /* refused calls answered per turn, so that a flood holds up nobody else */
 };
 
@@ -32,12 +33,13 @@ void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *s
                         .init = -1};
     job->inside = (struct inside){.spec = spec,
                                   .network_host = spec->network_host,
-                                  .cgroup = &job->cgroup,
+                                  .tmp_size_bytes = spec->tmp_size_bytes,
                                   .rootless = &supervisor->rootless,
                                   .report = -1,
                                   .stdio = {-1, -1, -1},
                                   .origin = -1,
                                   .plugin = -1,
+                                  .landlock = -1,
                                   .job_dir = -1,
                                   .listener = -1};
     job->process.fd = job->report.fd = job->listener.fd = job->oom.fd = job->collector.fd = -1;
@@ -102,8 +104,8 @@ static void take_ready(struct job *job, const struct report *report, const int d
 {
     memcpy(job->inside_us, report->step_us, sizeof job->inside_us);
     /* From its first instruction on the child's own times run; what this side did meanwhile took no time of the job's. */
-    job->setup_us[job->clone_step] = (uint32_t)(report->begun_us - job->cloned_us);
-    for (unsigned i = job->clone_step + 1; i < setup_step_count; i++)
+    job->setup_us[job->child_step] = (uint32_t)(report->begun_us - job->child_at_us);
+    for (unsigned i = job->child_step + 1; i < setup_step_count; i++)
         job->setup_us[i] = 0;
     job->job_dir = descriptors[1];
     watch_init(&job->listener, descriptors[0], listener_ready, job);
@@ -182,11 +184,15 @@ static void check_cpu_time(struct job *job, uint64_t now_us)
     job->cpu_check_us = now_us + (left_us > CPU_CHECK_LEAST_US ? left_us : CPU_CHECK_LEAST_US);
 }
 
+static uint64_t earlier(uint64_t one_us, uint64_t other_us)
+{
+    return one_us < other_us ? one_us : other_us;
+}
+
 uint64_t job_next_deadline_us(const struct job *job)
 {
-    uint64_t next = job->wall_deadline_us < job->cpu_check_us ? job->wall_deadline_us : job->cpu_check_us;
-    uint64_t ending = job->clear_retry_us < job->end_deadline_us ? job->clear_retry_us : job->end_deadline_us;
-    return next < ending ? next : ending;
+    return earlier(earlier(job->wall_deadline_us, job->cpu_check_us),
+                   earlier(job->clear_retry_us, job->end_deadline_us));
 }
 
 void job_tick(struct job *job, uint64_t now_us)
@@ -204,14 +210,35 @@ void job_tick(struct job *job, uint64_t now_us)
     job_end_tick(job, now_us);
 }
 
+/* The sweep comes first, once the first job runs. */
+static uint64_t spare_work_due_us(const struct supervisor *supervisor)
+{
+    if (!supervisor->swept)
+        return supervisor->jobs && supervisor->jobs->state == JOB_SETTING_UP ? LOOP_FOREVER : 0;
+    return earlier(removals_due_us(supervisor), job_prepare_due_us(supervisor));
+}
+
+/* One piece of what nobody waits for. */
+static void do_spare_work(struct supervisor *supervisor, uint64_t now_us)
+{
+    if (!supervisor->swept)
+        supervisor_sweep(supervisor);
+    else if (removals_due_us(supervisor) <= now_us)
+        removals_try(supervisor, now_us);
+    else if (job_prepare_due_us(supervisor) <= now_us)
+        job_prepare(supervisor);
+}
+
 void supervisor_turn(struct supervisor *supervisor, uint64_t until_us)
 {
-    for (const struct job *job = supervisor->jobs; job; job = job->next) {
-        uint64_t deadline_us = job_next_deadline_us(job);
-        until_us = deadline_us < until_us ? deadline_us : until_us;
-    }
-    loop_turn(&supervisor->loop, until_us);
+    uint64_t spare_us = spare_work_due_us(supervisor);
+    until_us = earlier(until_us, spare_us);
+    for (const struct job *job = supervisor->jobs; job; job = job->next)
+        until_us = earlier(until_us, job_next_deadline_us(job));
+    bool idle = !loop_turn(&supervisor->loop, until_us);
     uint64_t now_us = clock_now_us();
     for (struct job *job = supervisor->jobs; job; job = job->next)
         job_tick(job, now_us);
+    if (spare_us <= now_us && (idle || now_us - spare_us > SPARE_WAIT_US))
+        do_spare_work(supervisor, now_us);
 }

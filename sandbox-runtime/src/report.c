@@ -77,6 +77,24 @@ bool report_await_order(int socket, const struct job_spec **spec, int *sources, 
     return got == (ssize_t)sizeof *spec;
 }
 
+bool report_send_groups(int socket, const int *tasks, unsigned count)
+{
+    return send_packet(socket, "c", 1, tasks, count);
+}
+
+int report_await_groups(int socket, int tasks[REPORT_GROUPS_MAX])
+{
+    char byte;
+    ssize_t got;
+    int count = 0;
+    do
+        got = receive_packet(socket, &byte, 1, tasks, REPORT_GROUPS_MAX, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    while (count < REPORT_GROUPS_MAX && tasks[count] >= 0)
+        count++;
+    return got == 1 ? count : -1;
+}
+
 bool report_send_go(int socket)
 {
     return send(socket, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;

@@ -1,6 +1,7 @@
 /*
  * What the job's child tells the supervisor, packet by packet, through a socket that the plugin never gets: that the sandbox
- * is ready (with descriptors), that a step failed, how the plugin ended. The supervisor answers READY with one byte: go.
+ * is ready (with descriptors), that a step failed, how the plugin ended. The other way go the job's groups, to a prepared child
+ * its job, and the answer to READY, one byte: go.
  */
 #ifndef SANDBUS_REPORT_H
 #define SANDBUS_REPORT_H
@@ -12,7 +13,7 @@
 
 struct job_spec;
 
-enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2, REPORT_SOURCES_MAX = 200 };
+enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2, REPORT_SOURCES_MAX = 200, REPORT_GROUPS_MAX = 8 };
 
 enum report_kind {
     REPORT_READY, /* begun_us and step_us are filled; descriptors: the filter's listener, then /job where outputs are collected */
@@ -38,6 +39,11 @@ int report_receive(int socket, struct report *report, int descriptors[REPORT_DES
 bool report_send_order(int socket, const struct job_spec *spec, const int *sources, unsigned count);
 /* Waits for it. False when the supervisor is gone. */
 bool report_await_order(int socket, const struct job_spec **spec, int *sources, unsigned most);
+
+/* Lets the child into the job's groups, through at most REPORT_GROUPS_MAX files (cgroup_job_tasks). */
+bool report_send_groups(int socket, const int *tasks, unsigned count);
+/* Waits for that; returns how many files came, -1 when the supervisor is gone. */
+int report_await_groups(int socket, int tasks[REPORT_GROUPS_MAX]);
 
 bool report_send_go(int socket);
 /* Waits for the supervisor's go. False when it is gone. */
