@@ -18,12 +18,15 @@
 #include "spec.h"
 
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 /* All that the child needs. It lives in the supervisor's memory, which the child has a copy of. */
 struct inside {
     const struct job_spec *spec; /* NULL in a prepared child, until the job step */
     bool network_host;
+    bool born_in_group;                /* what it uses is counted from the start; else from joining on */
+    struct rusage before_joining;
     uint64_t tmp_size_bytes;           /* of the job's file system; a prepared child's may get another size with its job */
     uint64_t ordered_us;               /* when a prepared child got its job */
     const struct device_grant *grants; /* nodes to make in /dev */
@@ -37,6 +40,7 @@ struct inside {
     int plugin;   /* the host's file, opened by the supervisor */
     int *sources; /* in a prepared child: trees of the binds, then files of the inputs, opened by the supervisor */
     int landlock; /* set by landlock-rules; -1: the kernel has none */
+    int mounts;   /* set by private-mounts: the mount namespace */
     int job_dir;  /* set by job-directory where outputs are collected: /job, open */
     int listener; /* set by the filter step */
 };

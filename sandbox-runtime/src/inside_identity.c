@@ -51,6 +51,8 @@ bool inside_join_cgroups(struct inside *inside, struct fault *fault)
     int count = report_await_groups(inside->report, tasks);
     if (count < 0)
         _exit(125); /* the supervisor is gone */
+    if (!inside->born_in_group)
+        getrusage(RUSAGE_SELF, &inside->before_joining);
     bool joined = cgroup_join(tasks, (size_t)count, fault);
     while (count > 0)
         descriptor_close(&tasks[--count]);

@@ -19,7 +19,8 @@ bool inside_private_mounts(struct inside *inside, struct fault *fault)
     if (kernel_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return fault_set(fault, errno, inside->rootless->active ? rootless_mend() : ROOT_MEND,
                          "cannot make the mounts private");
-    return true;
+    inside->mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    return inside->mounts >= 0 || fault_set(fault, errno, "mount /proc", "cannot open the mount namespace");
 }
 
 /* The new root is mounted over the old one. Absolute paths go on to lead into the old root, from which the sources are taken,
@@ -40,6 +41,7 @@ int inside_make_point(const char *path, bool directory)
     if (found >= 0 || errno != ENOENT)
         return found;
     OWNED_FD int parent = open(".", O_PATH | O_CLOEXEC);
+    bool missing = false; /* and all behind it */
     for (size_t end = 0; path[end];) {
         char prefix[4096];
         size_t start = end + (path[end] == '/');
@@ -49,8 +51,9 @@ int inside_make_point(const char *path, bool directory)
             return -1;
         }
         snprintf(prefix, sizeof prefix, "%.*s", (int)end, path);
-        int next = kernel_openat2(AT_FDCWD, prefix, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT);
-        if (next < 0 && errno == ENOENT) {
+        int next = missing ? -1 : kernel_openat2(AT_FDCWD, prefix, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT);
+        if (missing || (next < 0 && errno == ENOENT)) {
+            missing = true;
             int made = directory || path[end] ? mkdirat(parent, prefix + start, 0755)
                                               : mknodat(parent, prefix + start, S_IFREG | 0444, 0);
             next = made < 0 ? -1 : openat(parent, prefix + start, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -27,6 +27,7 @@ void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *s
                         .collect_dir = -1,
                         .user_namespace = -1,
                         .job_dir = -1,
+                        .mounts = -1,
                         .stdin_file = -1,
                         .pipe_in = -1,
                         .pipe_out = {-1, -1},
@@ -40,6 +41,7 @@ void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *s
                                   .origin = -1,
                                   .plugin = -1,
                                   .landlock = -1,
+                                  .mounts = -1,
                                   .job_dir = -1,
                                   .listener = -1};
     job->process.fd = job->report.fd = job->listener.fd = job->oom.fd = job->collector.fd = -1;
@@ -99,7 +101,7 @@ static void listener_ready(struct watch *watch, uint32_t events)
     }
 }
 
-/* The sandbox stands: from the go on the job's time runs. */
+/* The sandbox stands, and the plugin starts without waiting for this: what it may call is answered from now on. */
 static void take_ready(struct job *job, const struct report *report, const int descriptors[REPORT_DESCRIPTORS_MAX])
 {
     memcpy(job->inside_us, report->step_us, sizeof job->inside_us);
@@ -107,23 +109,23 @@ static void take_ready(struct job *job, const struct report *report, const int d
     job->setup_us[job->child_step] = (uint32_t)(report->begun_us - job->child_at_us);
     for (unsigned i = job->child_step + 1; i < setup_step_count; i++)
         job->setup_us[i] = 0;
-    job->job_dir = descriptors[1];
+    job->mounts = descriptors[1];
+    job->job_dir = descriptors[2];
+    job->before = (struct cgroup_usage){.user_us = report->user_us, .system_us = report->system_us};
     watch_init(&job->listener, descriptors[0], listener_ready, job);
     notify_tune(descriptors[0]);
     if (descriptors[0] < 0 || !loop_watch(&job->supervisor->loop, &job->listener, EPOLLIN)) {
-        fault_name_step(&job->fault, "filter");
+        fault_name_step(&job->fault, "end-listener"); /* the plugin may have begun */
         fault_set(&job->fault, errno, "raise the limit of open files (ulimit -n)",
                   "the filter's listener did not arrive");
         job_end(job, OUTCOME_SETUP_FAILED);
         return;
     }
-    cgroup_job_cpu_usage(&job->cgroup, &job->before);
     job->state = JOB_RUNNING;
-    job->started_us = clock_now_us();
+    job->started_us = report->ready_us;
     job->wall_deadline_us = job->started_us + job->spec->wall_us;
     if (job->spec->cpu_time_us)
         job->cpu_check_us = job->started_us;
-    report_send_go(job->report.fd);
 }
 
 static void take_exited(struct job *job, int wait_status)

@@ -110,6 +110,7 @@ struct job {
     int collect_dir;        /* where outputs go; -1: nowhere */
     int user_namespace;     /* rootless: the job's, in which its outputs can be read; else -1 */
     int job_dir;            /* /job of the job, open, where outputs are collected */
+    int mounts;             /* its mount namespace, held so that init's end does not take it apart */
     struct watch collector; /* pipe from the collecting process */
     pid_t collector_pid;
     struct json_writer collected; /* members "files" and "skipped" */
@@ -171,8 +172,8 @@ void job_process_ready(struct watch *watch, uint32_t events);
 void job_report_ready(struct watch *watch, uint32_t events);
 void job_oom_ready(struct watch *watch, uint32_t events);
 
-/* Gives the groups of a job that is over to the supervisor, which removes them when it has time (job_remove.c). */
-void job_remove_groups(struct job *job);
+/* Gives the groups and mounts of a job that is over to the supervisor, which removes them when it has time (job_remove.c). */
+void job_leave_remains(struct job *job);
 /* Once for each launcher: kills and removes what dead ones left. */
 void supervisor_sweep(struct supervisor *supervisor);
 /* When the next try is due; tries with one; waits until all are gone. */

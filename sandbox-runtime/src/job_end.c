@@ -197,7 +197,7 @@ void job_free(struct job *job)
 {
     unlink_job(job);
     close_job_files(job);
-    job_remove_groups(job);
+    job_leave_remains(job);
     outputs_kill(job);
     for (int i = 0; i < 2; i++) {
         output_close(&job->outputs[i]);

@@ -1,10 +1,12 @@
 /*
- * The groups of jobs that are over, and of launchers that died. A job's result says that no process of it is left, which the kernel has told by then; that its
- * groups go takes the kernel a while, and nobody waits for it. They stay locked until they are gone.
+ * The groups and mounts of jobs that are over, and the groups that dead launchers left. A job's result says that no process of it
+ * is left, which the kernel has told by then; taking groups and mounts apart takes the kernel a while, and nobody waits for it.
+ * The groups stay locked until they are gone.
  */
 #include "job.h"
 
 #include "clock.h"
+#include "descriptor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +20,14 @@ enum {
 struct removal {
     struct removal *next;
     struct cgroup_job group;
+    int mounts; /* the mount namespace: the last of it that is held */
     uint64_t retry_us, give_up_us;
 };
 
 /* Tries once. True when nothing is left to do: the next start of a launcher removes what this one gives up. */
 static bool try_once(struct removal *removal, uint64_t now_us)
 {
+    descriptor_close(&removal->mounts);
     if (cgroup_job_remove(&removal->group))
         return true;
     cgroup_job_kill(&removal->group);
@@ -35,17 +39,20 @@ static bool try_once(struct removal *removal, uint64_t now_us)
     return true;
 }
 
-void job_remove_groups(struct job *job)
+void job_leave_remains(struct job *job)
 {
     struct supervisor *supervisor = job->supervisor;
     struct removal *removal = malloc(sizeof *removal);
     if (!removal || job->cgroup.groups[0].dir < 0) {
+        descriptor_close(&job->mounts);
         cgroup_job_remove(&job->cgroup);
         free(removal);
         return;
     }
     uint64_t now_us = clock_now_us();
-    *removal = (struct removal){.group = job->cgroup, .retry_us = now_us, .give_up_us = now_us + GIVE_UP_US};
+    *removal = (struct removal){
+        .group = job->cgroup, .mounts = job->mounts, .retry_us = now_us, .give_up_us = now_us + GIVE_UP_US};
+    job->mounts = -1;
     cgroup_job_init(&job->cgroup, &supervisor->cgroups);
     struct removal **at = &supervisor->removals;
     while (*at)

@@ -159,6 +159,7 @@ bool job_clone_child(struct job *job, struct fault *fault)
         return true;
     int pidfd = -1;
     int unified = cgroup_job_unified(&job->cgroup);
+    job->inside.born_in_group = unified >= 0;
     struct clone_args args = {
         .flags = CLONE_PIDFD | CLONE_NEWPID,
         .pidfd = (uintptr_t)&pidfd,
@@ -189,6 +190,12 @@ bool job_clone_child(struct job *job, struct fault *fault)
     return true;
 }
 
+static bool send_go(struct job *job, struct fault *fault)
+{
+    return report_send_go(job->report.fd) || errno == EPIPE ||
+           fault_set(fault, errno, "report this", "cannot let the job's child go on");
+}
+
 /* Rootless only: the child waits for its ids, and its files can be read only from within its user namespace. */
 static bool map_ids(struct job *job, struct fault *fault)
 {
@@ -202,8 +209,7 @@ static bool map_ids(struct job *job, struct fault *fault)
         return fault_set(fault, errno, "see: launcher check-host", "cannot open the job's user namespace");
     bool mapped =
         !rootless_has_ids(rootless) || rootless_map(rootless, job->init, job->inside.uid, job->inside.gid, fault);
-    return mapped &&
-           (report_send_go(job->report.fd) || fault_set(fault, errno, "report this", "the job's child is gone"));
+    return mapped && send_go(job, fault);
 }
 
 /* The child has its own copies of its ends now. */
@@ -241,6 +247,7 @@ const struct setup_step setup_steps[] = {
     {"device-controller", accounts_ready},
     {"device-rules", accounts_limit_devices},
     {"counts", accounts_count},
+    {"go", send_go}, /* nothing of the plugin runs before */
 };
 
 const unsigned setup_step_count = sizeof setup_steps / sizeof setup_steps[0];

@@ -1,7 +1,8 @@
 /*
  * What the job's child tells the supervisor, packet by packet, through a socket that the plugin never gets: that the sandbox
  * is ready (with descriptors), that a step failed, how the plugin ended. The other way go the job's groups, to a prepared child
- * its job, and the answer to READY, one byte: go.
+ * its job, and one byte, go: the supervisor has done its part. Neither waits for the other's last word: what READY brings is
+ * used when it is there, and the go mostly lies there when the child comes to it.
  */
 #ifndef SANDBUS_REPORT_H
 #define SANDBUS_REPORT_H
@@ -13,10 +14,10 @@
 
 struct job_spec;
 
-enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2, REPORT_SOURCES_MAX = 200, REPORT_GROUPS_MAX = 8 };
+enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 3, REPORT_SOURCES_MAX = 200, REPORT_GROUPS_MAX = 8 };
 
 enum report_kind {
-    REPORT_READY, /* begun_us and step_us are filled; descriptors: the filter's listener, then /job where outputs are collected */
+    REPORT_READY, /* times are filled; descriptors: the filter's listener, the mounts, /job where outputs are collected */
     REPORT_FAULT,  /* fault is filled */
     REPORT_EXITED, /* status is the plugin's wait status */
 };
@@ -24,7 +25,9 @@ enum report_kind {
 struct report {
     uint32_t kind;
     int32_t status;
-    uint64_t begun_us; /* when the child made its first instruction */
+    uint64_t begun_us; /* when the child began to work for the job */
+    uint64_t ready_us;
+    uint64_t user_us, system_us; /* processor time so far, as far as the job's groups counted it */
     uint32_t step_us[REPORT_STEPS_MAX];
     struct fault fault;
 };
