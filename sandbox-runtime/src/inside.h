@@ -21,10 +21,18 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+/* Where the job's network namespace comes from. */
+enum inside_network {
+    NETWORK_OWN,   /* the child makes it */
+    NETWORK_GIVEN, /* the supervisor has made it meanwhile, and sends it with the groups */
+    NETWORK_HOST,  /* none */
+};
+
 /* All that the child needs. It lives in the supervisor's memory, which the child has a copy of. */
 struct inside {
     const struct job_spec *spec; /* NULL in a prepared child, until the job step */
-    bool network_host;
+    enum inside_network network;
+    int group_count;                   /* version 1 groups to join */
     bool born_in_group;                /* what it uses is counted from the start; else from joining on */
     struct rusage before_joining;
     uint64_t tmp_size_bytes;           /* of the job's file system; a prepared child's may get another size with its job */

@@ -20,6 +20,16 @@ static void output_exceeded(void *owner)
     job_end(owner, OUTCOME_OUTPUT_EXCEEDED);
 }
 
+/* The supervisor of a single job makes its network namespace beside the child, which has as much to do without it. /sys shows the
+ * network that it was mounted in, so with devices the child has to be in it before. */
+static enum inside_network plan_network(const struct supervisor *supervisor, const struct job_spec *spec)
+{
+    if (spec->network_host)
+        return NETWORK_HOST;
+    bool alone = !supervisor->prepares && !supervisor->rootless.active;
+    return alone && !spec->devices.count ? NETWORK_GIVEN : NETWORK_OWN;
+}
+
 void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *spec)
 {
     *job = (struct job){.supervisor = supervisor,
@@ -28,12 +38,13 @@ void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *s
                         .user_namespace = -1,
                         .job_dir = -1,
                         .mounts = -1,
+                        .network = -1,
                         .stdin_file = -1,
                         .pipe_in = -1,
                         .pipe_out = {-1, -1},
                         .init = -1};
     job->inside = (struct inside){.spec = spec,
-                                  .network_host = spec->network_host,
+                                  .network = plan_network(supervisor, spec),
                                   .tmp_size_bytes = spec->tmp_size_bytes,
                                   .rootless = &supervisor->rootless,
                                   .report = -1,

@@ -110,6 +110,7 @@ struct job {
     int collect_dir;        /* where outputs go; -1: nowhere */
     int user_namespace;     /* rootless: the job's, in which its outputs can be read; else -1 */
     int job_dir;            /* /job of the job, open, where outputs are collected */
+    int network;            /* its network namespace, until the child is in it */
     int mounts;             /* its mount namespace, held so that init's end does not take it apart */
     struct watch collector; /* pipe from the collecting process */
     pid_t collector_pid;

@@ -206,6 +206,7 @@ void job_free(struct job *job)
     descriptor_close(&job->stdin_file);
     descriptor_close(&job->job_dir);
     descriptor_close(&job->user_namespace);
+    descriptor_close(&job->network);
     descriptor_close(&job->collect_dir);
     notify_free(job->notify);
     job->notify = NULL;

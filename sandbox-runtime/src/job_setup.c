@@ -98,13 +98,34 @@ static bool watch_memory(struct job *job, struct fault *fault)
            fault_set(fault, errno, "raise fs.epoll.max_user_watches", "cannot watch the job's memory group");
 }
 
+/* The child has left already, without having read all that it was sent. */
+static bool is_gone(int error)
+{
+    return error == EPIPE || error == ECONNRESET;
+}
+
 /* From here on the child counts against the limits. One that has failed already says why by itself. */
 bool job_admit_child(struct job *job, struct fault *fault)
 {
-    int tasks[CGROUP_HIERARCHIES];
-    size_t count = cgroup_job_tasks(&job->cgroup, tasks);
-    return job->was_prepared || report_send_groups(job->report.fd, tasks, (unsigned)count) || errno == EPIPE ||
+    int files[CGROUP_HIERARCHIES + 1];
+    size_t count = cgroup_job_tasks(&job->cgroup, files);
+    if (job->inside.network == NETWORK_GIVEN)
+        files[count++] = job->network;
+    bool sent = job->was_prepared || report_send_groups(job->report.fd, files, (unsigned)count) || is_gone(errno);
+    descriptor_close(&job->network);
+    return sent ||
            fault_set(fault, errno, "raise the limit of open files (ulimit -n)", "cannot let the job's child go on");
+}
+
+/* The launcher, which has no use for a network, stays in it. */
+static bool make_network(struct job *job, struct fault *fault)
+{
+    if (job->inside.network != NETWORK_GIVEN)
+        return true;
+    if (kernel_new_network_namespace() < 0 || kernel_raise_loopback() < 0 ||
+        (job->network = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
+        return fault_set(fault, errno, "see: launcher check-host", "cannot make the job's network namespace");
+    return true;
 }
 
 bool job_choose_user(struct job *job, struct fault *fault)
@@ -160,6 +181,7 @@ bool job_clone_child(struct job *job, struct fault *fault)
     int pidfd = -1;
     int unified = cgroup_job_unified(&job->cgroup);
     job->inside.born_in_group = unified >= 0;
+    job->inside.group_count = (int)job->cgroup.host->count - (unified >= 0);
     struct clone_args args = {
         .flags = CLONE_PIDFD | CLONE_NEWPID,
         .pidfd = (uintptr_t)&pidfd,
@@ -192,7 +214,7 @@ bool job_clone_child(struct job *job, struct fault *fault)
 
 static bool send_go(struct job *job, struct fault *fault)
 {
-    return report_send_go(job->report.fd) || errno == EPIPE ||
+    return report_send_go(job->report.fd) || is_gone(errno) ||
            fault_set(fault, errno, "report this", "cannot let the job's child go on");
 }
 
@@ -241,6 +263,7 @@ const struct setup_step setup_steps[] = {
     {"cpu-limit", job_limit_cpu},
     {"process-limit", job_limit_processes},
     {"memory-events", watch_memory},
+    {"network", make_network},
     {"cgroup-admit", job_admit_child}, /* for this it waits before its last steps, and for the go after this list */
     {"order", job_order},
     {"notify", prepare_notify},

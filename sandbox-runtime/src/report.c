@@ -53,8 +53,11 @@ bool report_send(int socket, const struct report *report, const int *descriptors
 
 int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX])
 {
-    ssize_t got = receive_packet(socket, report, sizeof *report, descriptors, REPORT_DESCRIPTORS_MAX,
-                                 MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got;
+    do /* a child that leaves without having read its go resets the connection; its last words are still there */
+        got = receive_packet(socket, report, sizeof *report, descriptors, REPORT_DESCRIPTORS_MAX,
+                             MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == ECONNRESET);
     if (got <= 0)
         return (int)got;
     if (got == (ssize_t)sizeof *report)

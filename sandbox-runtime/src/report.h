@@ -7,6 +7,7 @@
 #ifndef SANDBUS_REPORT_H
 #define SANDBUS_REPORT_H
 
+#include "cgroup.h"
 #include "fault.h"
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@
 
 struct job_spec;
 
-enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 3, REPORT_SOURCES_MAX = 200, REPORT_GROUPS_MAX = 8 };
+enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 3, REPORT_SOURCES_MAX = 200, REPORT_GROUPS_MAX = CGROUP_HIERARCHIES + 1 };
 
 enum report_kind {
     REPORT_READY, /* times are filled; descriptors: the filter's listener, the mounts, /job where outputs are collected */
