@@ -11,7 +11,8 @@
  * is free belongs to a dead launcher: the next start kills what is in it and removes it. Between making a group and locking
  * it the launcher holds a shared lock on the parent, and who cleans holds that one exclusively.
  *
- *   cgroup_host.c   finds the hierarchies, prepares cgroup2, removes what dead launchers left
+ *   cgroup_host.c   finds the hierarchies, prepares cgroup2
+ *   cgroup_sweep.c  removes what dead launchers left
  *   cgroup_job.c    makes, joins, kills and removes the groups of one job
  *   cgroup_limit.c  sets limits and reads them back
  *   cgroup_usage.c  what the job used
@@ -60,7 +61,8 @@ struct cgroup_job {
     int oom_event;                                  /* version 1 memory: an eventfd that tells of an OOM; else -1 */
 };
 
-#define CGROUP_UNKNOWN UINT64_MAX
+#define CGROUP_UNKNOWN    UINT64_MAX
+#define CGROUP_JOB_PREFIX "sandbus-job-"
 
 #define CGROUP_DELEGATION_MEND                                                                                 \
     "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user --scope -p " \

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define JOB_PREFIX "sandbus-job-"
 
 void cgroup_job_init(struct cgroup_job *job, const struct cgroup_host *host)
 {
@@ -62,7 +61,7 @@ bool cgroup_job_create(struct cgroup_job *job, struct fault *fault)
     static unsigned serial, chance;
     if (!chance && getrandom(&chance, sizeof chance, 0) != sizeof chance)
         return fault_set(fault, errno, "report this", "cannot choose a name for the job's groups");
-    snprintf(job->name, sizeof job->name, JOB_PREFIX "%ld-%u-%08x", (long)getpid(), serial++, chance);
+    snprintf(job->name, sizeof job->name, CGROUP_JOB_PREFIX "%ld-%u-%08x", (long)getpid(), serial++, chance);
     return create_or_explain(job, 0, fault);
 }
 

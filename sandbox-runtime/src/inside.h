@@ -2,7 +2,8 @@
  * The job's side: the child that becomes PID 1 of the job (init), sets the sandbox up from within, and starts the plugin.
  *
  *   inside.c           the ordered list of steps: read it first
- *   inside_root.c      the root file system: binds, /dev, /tmp, /proc, pivot
+ *   inside_root.c      the root file system: binds, /tmp, /proc, pivot
+ *   inside_dev.c       /dev
  *   inside_files.c     what is written into it: /etc, the plugin, inputs
  *   inside_identity.c  who the job is: user, capabilities, limits, filter
  *   inside_landlock.c  where it may write, once more
@@ -121,6 +122,8 @@ int inside_open_tree(const char *source, struct fault *fault);
 /* A directory or file below the new root, made where it is missing, as a descriptor for mounting on (O_PATH).
  * `path` is relative; symbolic links in it stay inside the new root. */
 int inside_make_point(const char *path, bool directory);
+/* Shows `source` of the host at `path` with these attributes (MOUNT_ATTR_*) and everything mounted below it. */
+bool inside_bind(const char *source, const char *path, uint64_t attributes, struct fault *fault);
 /* Shows `source` of the host, if it exists, at `path`, which is not there yet, with everything mounted below it. */
 bool inside_bind_new(const char *source, const char *path, struct fault *fault);
 

@@ -11,7 +11,7 @@
 enum {
     SETUP_LIMIT_US = 30 * 1000000, /* copying a large plugin from a slow disk takes a while; hanging is a failure */
     CPU_CHECK_LEAST_US = 1000,
-    SPARE_WAIT_US = 20 * 1000, /* after so long, what nobody waits for is done even if there is other work */
+    PAUSE_US = 3000, /* time enough to make a child */
     NOTIFY_BUDGET = 64, /* refused calls answered per turn, so that a flood holds up nobody else */
 };
 
@@ -70,6 +70,7 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     job->created_us = clock_now_us();
     job->wall_deadline_us = job->created_us + SETUP_LIMIT_US;
     job->cpu_check_us = job->clear_retry_us = job->end_deadline_us = LOOP_FOREVER;
+    supervisor->hurried = supervisor->jobs || job->created_us - supervisor->last_done_us < PAUSE_US;
     job->next = supervisor->jobs;
     supervisor->jobs = job;
     bool started = job_setup(job);
@@ -221,37 +222,4 @@ void job_tick(struct job *job, uint64_t now_us)
     if (now_us >= job->cpu_check_us)
         check_cpu_time(job, now_us);
     job_end_tick(job, now_us);
-}
-
-/* The sweep comes first, once the first job runs. */
-static uint64_t spare_work_due_us(const struct supervisor *supervisor)
-{
-    if (!supervisor->swept)
-        return supervisor->jobs && supervisor->jobs->state == JOB_SETTING_UP ? LOOP_FOREVER : 0;
-    return earlier(removals_due_us(supervisor), job_prepare_due_us(supervisor));
-}
-
-/* One piece of what nobody waits for. */
-static void do_spare_work(struct supervisor *supervisor, uint64_t now_us)
-{
-    if (!supervisor->swept)
-        supervisor_sweep(supervisor);
-    else if (removals_due_us(supervisor) <= now_us)
-        removals_try(supervisor, now_us);
-    else if (job_prepare_due_us(supervisor) <= now_us)
-        job_prepare(supervisor);
-}
-
-void supervisor_turn(struct supervisor *supervisor, uint64_t until_us)
-{
-    uint64_t spare_us = spare_work_due_us(supervisor);
-    until_us = earlier(until_us, spare_us);
-    for (const struct job *job = supervisor->jobs; job; job = job->next)
-        until_us = earlier(until_us, job_next_deadline_us(job));
-    bool idle = !loop_turn(&supervisor->loop, until_us);
-    uint64_t now_us = clock_now_us();
-    for (struct job *job = supervisor->jobs; job; job = job->next)
-        job_tick(job, now_us);
-    if (spare_us <= now_us && (idle || now_us - spare_us > SPARE_WAIT_US))
-        do_spare_work(supervisor, now_us);
 }

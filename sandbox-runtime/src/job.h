@@ -1,6 +1,7 @@
 /*
  * One job, from set-up to result, as a state machine on the supervisor's loop.
  *
+ *   supervisor.c    what all jobs share, and the turn of the loop
  *   job_setup.c     the supervisor's ordered list of set-up steps; the child's own list is inside.c
  *   job_prepare.c   what can be done before the job is known
  *   job_remove.c    what is left of jobs that have ended: their groups
@@ -49,6 +50,8 @@ struct supervisor {
     bool prepares;             /* whether to have a child ready for the next job */
     bool prepare_failed;       /* the last time */
     struct job *prepared;      /* that child; NULL: none */
+    bool hurried;              /* the last job came without a pause in which a child could have been made */
+    uint64_t last_done_us;     /* when a job was last done */
     uint64_t prepared_us;      /* when it was made, or making one failed */
     struct job_extent extent; /* what the last job asked for: the next is likely to ask for the same */
 };

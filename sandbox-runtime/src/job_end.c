@@ -171,7 +171,7 @@ static void end_finishing(struct job *job)
     if (cut && (job->outcome == OUTCOME_EXITED || job->outcome == OUTCOME_SIGNALED))
         job->outcome = OUTCOME_OUTPUT_EXCEEDED;
     job->state = JOB_DONE;
-    job->done_us = clock_now_us();
+    job->done_us = job->supervisor->last_done_us = clock_now_us();
 }
 
 void job_end_tick(struct job *job, uint64_t now_us)

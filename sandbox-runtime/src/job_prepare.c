@@ -104,7 +104,8 @@ void job_unprepare(struct supervisor *supervisor)
     supervisor->prepared = NULL;
 }
 
-/* A job that is being set up or has ended is not held up by this; one that runs does not mind. */
+/* A job that is being set up or has ended is not held up by this; one that runs does not mind. Whoever pauses between jobs has it made
+ * in the pause, so that short jobs are alone; who does not, has it made while a job runs. */
 uint64_t job_prepare_due_us(const struct supervisor *supervisor)
 {
     if (!supervisor->prepares)
@@ -115,7 +116,8 @@ uint64_t job_prepare_due_us(const struct supervisor *supervisor)
     for (const struct job *job = supervisor->jobs; job; job = job->next) {
         if (job->state != JOB_RUNNING && job->state != JOB_DONE)
             return LOOP_FOREVER;
-        due_us = job->started_us + QUIET_US > due_us ? job->started_us + QUIET_US : due_us;
+        uint64_t quiet_us = job->started_us + (supervisor->hurried ? 0 : QUIET_US);
+        due_us = quiet_us > due_us ? quiet_us : due_us;
     }
     return due_us;
 }

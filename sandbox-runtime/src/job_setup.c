@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -299,43 +298,4 @@ bool job_setup(struct job *job)
         before_us = now_us;
     }
     return true;
-}
-
-/* A filter that is there already may answer calls before ours sees them: denials would go unrecorded. */
-bool supervisor_check_outer_filter(struct fault *fault)
-{
-    if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == 0)
-        return true;
-    fault_name_step(fault, "outer-seccomp");
-    return fault_set(fault, 0,
-                     "start it without one: docker run --security-opt seccomp=unconfined, or SystemCallFilter= left "
-                     "out of the unit",
-                     "the launcher runs under a seccomp filter, which would hide denied calls");
-}
-
-bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
-{
-    *supervisor = (struct supervisor){.loop = {.epoll = -1}, .most_jobs = most_jobs};
-    rootless_open(&supervisor->rootless);
-    if (!supervisor_check_outer_filter(fault))
-        return false;
-    if (!cgroup_host_open(&supervisor->cgroups, fault)) {
-        fault_name_step(fault, "cgroup-host");
-        return false;
-    }
-    if (!loop_open(&supervisor->loop)) {
-        fault_name_step(fault, "event-loop");
-        return fault_set(fault, errno, "raise the limit of open files (ulimit -n)", "cannot make an epoll descriptor");
-    }
-    return true;
-}
-
-void supervisor_close(struct supervisor *supervisor)
-{
-    job_unprepare(supervisor);
-    supervisor_sweep(supervisor);
-    removals_finish(supervisor);
-    accounts_close(supervisor);
-    loop_close(&supervisor->loop);
-    cgroup_host_close(&supervisor->cgroups);
 }
