@@ -13,13 +13,3 @@ export class LostLedgerError extends UsageError {
     );
   }
 }
-
-/** Hashes that must be stored are not: the database is damaged, or smaller than was asked. */
-export class MissingHashError extends UsageError {
-  constructor(level: number, from: number, count: number) {
-    super(
-      `the ledger has not all of the ${count} hashes of level ${level} from number ${from}: it is damaged, or smaller`,
-      1,
-    );
-  }
-}

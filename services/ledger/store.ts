@@ -8,10 +8,14 @@
  */
 import type { AuditRecord } from '../platform/codec.ts';
 import type { Cause, JobRef } from '../platform/topology.ts';
+import type { StoredLevel, Subtree } from './tlog/compact-range.ts';
+import type { HashSource } from './tlog/proofs.ts';
 
 // --- What is stored
 
 export type { AuditRecord } from '../platform/codec.ts';
+export type { StoredLevel, Subtree } from './tlog/compact-range.ts';
+export type { HashSource } from './tlog/proofs.ts';
 
 export type JobState =
   | 'submitted'
@@ -96,19 +100,6 @@ export interface FeedPosition {
 
 // --- Reading
 
-/** Levels of the tree whose hashes are stored: leaves, and complete subtrees of 2^8, 2^16 and 2^24 leaves. */
-export type StoredLevel = 0 | 8 | 16 | 24;
-export const storedLevels: readonly StoredLevel[] = [0, 8, 16, 24];
-
-/** The hashes of which proofs are made. A proof reads at most 256 of each level. */
-export interface HashSource {
-  /**
-   * `count` hashes from number `from` on; number n of level L is the root over the leaves [n·2^L, (n+1)·2^L). Throws
-   * MissingHashError when the store does not have them all: it is damaged, or the tree is smaller.
-   */
-  hashes(level: StoredLevel, from: number, count: number): Promise<Uint8Array[]>;
-}
-
 /** At most so many, ending with the one that brings the payloads to `bytes`; never none where there is one. */
 export interface PageLimit {
   readonly records: number;
@@ -135,6 +126,7 @@ export interface JobPage {
   readonly limit: number;
 }
 
+/** `hashes` gives those that there are: fewer than were asked for where the database is damaged, or smaller. */
 export interface LedgerReader extends HashSource {
   head(): Promise<Head>;
 
@@ -149,7 +141,7 @@ export interface LedgerReader extends HashSource {
    * For verification: stored rows of `subtree`, in order of their numbers, whatever the numbers are. Unlike `hashes` it
    * does not mind gaps.
    */
-  subtrees(level: Exclude<StoredLevel, 0>, from: number, limit: number): Promise<Subtree[]>;
+  subtrees(level: StoredLevel, from: number, limit: number): Promise<Subtree[]>;
 
   job(job: JobRef): Promise<JobRow | null>;
   /** Newest first; only jobs that were submitted. */
@@ -163,12 +155,6 @@ export interface LedgerReader extends HashSource {
   checkpoints(fromSize: number, limit: number): Promise<StoredCheckpoint[]>;
 
   close(): Promise<void>;
-}
-
-export interface Subtree {
-  readonly level: StoredLevel;
-  readonly number: number;
-  readonly hash: Uint8Array;
 }
 
 // --- Writing
