@@ -18,7 +18,8 @@ const allowed: Record<string, readonly string[]> = {
   verifier: ['platform', 'trust', 'trust-store', 'schemas'],
   router: ['platform', 'schemas'],
   executor: ['platform', 'trust', 'trust-store', 'schemas'],
-  audit: ['platform', 'schemas'],
+  audit: ['platform', 'ledger', 'schemas'],
+  ledger: ['platform', 'schemas'],
   client: ['platform', 'schemas'],
 };
 /** The command line starts the services, each by one lazy import, and builds on everything else. */

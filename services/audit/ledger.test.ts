@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
+import { leafBytes } from '../ledger/tlog/leaf.ts';
 import type { AuditRecord } from '../platform/codec.ts';
 import { encode } from '../platform/codec.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import { subjects } from '../platform/topology.ts';
 import { cancelled, newJob, newTraceparent, submission } from './fixture.ts';
-import { leafBytes } from './leaf.ts';
 import { Ledger } from './ledger.ts';
 import { schemaSql } from './schema.ts';
 

@@ -7,6 +7,7 @@
  * means that the stream was made anew, so places count from then on in a new epoch.
  */
 import type { DatabaseSync } from 'node:sqlite';
+import { sealed } from '../ledger/tlog/leaf.ts';
 import type { AuditRecord } from '../platform/codec.ts';
 import { badSignature } from '../platform/events.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
@@ -15,7 +16,6 @@ import { eventId, jobOfAnySubject, serviceNames } from '../platform/topology.ts'
 import { inTransaction, reading } from './database.ts';
 import { consumerOf, DeletionStore } from './deletion-store.ts';
 import { JobStore } from './job-store.ts';
-import { sealed } from './leaf.ts';
 import type { MessageFacts } from './message-facts.ts';
 import { factsOf, hasJob } from './message-facts.ts';
 import type { JobRow } from './projection.ts';
