@@ -1,8 +1,9 @@
 /**
  * Proofs made from stored hashes. A store keeps the leaves' hashes and those of complete subtrees of 2^8, 2^16 and 2^24
  * leaves; every other node is made of at most 256 of them. A proof touches at most two runs of 256 on each level: where
- * it starts, and the right edge of the tree.
+ * it starts, and the right edge of the tree. Throws MissingHashError where stored hashes are not there.
  */
+import { MissingHashError } from '../faults.ts';
 import { CompactRange, subtreesOf } from './compact-range.ts';
 import { emptyRoot, hashBytes, hashNode } from './merkle.ts';
 
@@ -136,15 +137,8 @@ function whole(
   count: number,
 ): readonly Uint8Array[] {
   if (hashes.length !== count || hashes.some((one) => one.length !== hashBytes))
-    throw new MissingHashes(
-      `the ledger lacks hashes of level ${level} between ${from} and ${from + count - 1}: run \`sandbus audit verify\``,
-    );
+    throw new MissingHashError(level, from, count);
   return hashes;
-}
-
-/** Stored hashes that must be there are not. */
-export class MissingHashes extends Error {
-  override readonly name = 'MissingHashes';
 }
 
 function pairs(hashes: readonly Uint8Array[]): Uint8Array[] {
