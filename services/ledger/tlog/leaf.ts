@@ -2,8 +2,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { AuditLeaf, AuditRecord } from '../../platform/codec.ts';
 import { encode } from '../../platform/codec.ts';
-import { hashLeaf } from './merkle.ts';
+import { hashLeaf, sameHash } from './merkle.ts';
 
+/** Always so many: where the salt ends and the payload begins must not be anybody's choice. */
 const saltBytes = 16;
 
 /** Hides what a short payload was, once salt and payload are erased. */
@@ -11,6 +12,15 @@ export const newSalt = (): Uint8Array => randomBytes(saltBytes);
 
 export const payloadHash = (salt: Uint8Array, payload: Uint8Array): Uint8Array =>
   hash('sha256', Buffer.concat([salt, payload]), 'buffer');
+
+/** Whether this is the payload that a leaf names. */
+export function isPayloadOf(
+  leaf: Pick<AuditLeaf, 'payloadHash'>,
+  salt: Uint8Array,
+  payload: Uint8Array,
+): boolean {
+  return salt.length === saltBytes && sameHash(payloadHash(salt, payload), leaf.payloadHash);
+}
 
 /** What the tree hashes: AuditLeaf, single-object encoded. */
 export function leafBytes(record: AuditLeaf): Uint8Array {
