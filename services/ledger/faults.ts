@@ -13,3 +13,10 @@ export class LostLedgerError extends UsageError {
     );
   }
 }
+
+/** The ledger is not the one on which a batch was planned. */
+export const headMoved = (found: { readonly size: number }, expectedSize: number): LostLedgerError =>
+  new LostLedgerError(
+    `the ledger has ${found.size} records and not the ${expectedSize} that were written here, or another last one: ` +
+      'another writer has taken over, or the database was set back',
+  );

@@ -6,7 +6,7 @@ import type { AuditRecord } from '../platform/codec.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause } from '../platform/topology.ts';
 import { eventId, jobOfAnySubject, serviceNames } from '../platform/topology.ts';
-import { LostLedgerError } from './faults.ts';
+import { headMoved } from './faults.ts';
 import { jobKey, placeKey } from './keys.ts';
 import { described, isSame, keysOf, plan } from './plan.ts';
 import { releaseOf } from './release.ts';
@@ -70,10 +70,7 @@ export class Ledger {
   /** A database that was set back, or failed over to an older state, is not the one that was written. */
   #checkHead(head: Head): void {
     if (head.size === this.size && sameHash(head.lastLeafHash, this.#edge.lastLeafHash)) return;
-    throw new LostLedgerError(
-      `the ledger has ${head.size} records and another last leaf than the ${this.size} written here: ` +
-        'another writer has taken over, or the database was set back',
-    );
+    throw headMoved(head, this.size);
   }
 
   /** Of these places, the keys (see keys.ts) of those whose message is in the ledger. */

@@ -63,12 +63,7 @@ export function keysOf(batch: readonly Described[]): BatchKeys {
 }
 
 /** Plans the messages in this order. `tree` is that of `known.head`, and stays as it is. */
-export function plan(
-  batch: readonly Described[],
-  known: Known,
-  tree: CompactRange,
-  nowMicros: number,
-): Plan {
+export function plan(batch: readonly Described[], known: Known, tree: CompactRange, nowMicros: number): Plan {
   const planner = new Planner(known, tree, nowMicros);
   for (const one of batch) planner.add(one);
   return planner.plan();
@@ -93,7 +88,7 @@ class Planner {
 
   constructor(known: Known, tree: CompactRange, nowMicros: number) {
     this.#known = known;
-    this.#tree = tree.copy();
+    this.#tree = tree.clone();
     this.#recordedAt = Math.max(nowMicros, known.head.recordedAt);
   }
 
@@ -120,10 +115,15 @@ class Planner {
     }
     const sameId = this.#byEventId.get(facts.eventId) ?? this.#known.byEventId.get(facts.eventId);
     if (sameId !== undefined && facts.idIsGiven && sameId.subject === message.subject)
-      return this.#addRepetition(message, facts, sameId);
+      this.#addRepetition(message, facts, sameId);
+    else this.#addRecord(message, this.#named(message, facts, sameId));
+  }
+
+  /** A used id of another event gets the place added: two events never have the same. */
+  #named(message: StreamMessage, facts: MessageFacts, sameId: Original | undefined): MessageFacts {
+    if (sameId === undefined) return facts;
     const place = `${message.stream}.${this.#epochOf(message.stream)}:${message.sequence}`;
-    const eventId = sameId === undefined ? facts.eventId : `${facts.eventId}~${place}`;
-    this.#addRecord(message, { ...facts, eventId });
+    return { ...facts, eventId: `${facts.eventId}~${place}` };
   }
 
   #epochOf(stream: string): number {
@@ -176,7 +176,7 @@ class Planner {
 
   #place(record: AuditRecord, epoch: number): void {
     this.#records.push({ record, epoch });
-    this.#tree.append(record.leafHash, (subtree) => this.#subtrees.push(subtree));
+    this.#tree.append(record.leafHash, (level, number, hash) => this.#subtrees.push({ level, number, hash }));
     this.#atPlace.set(placeKey({ stream: record.stream, sequence: record.streamSequence }), record);
     this.#byEventId.set(record.eventId, record);
   }

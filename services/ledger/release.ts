@@ -33,9 +33,7 @@ export function releaseOf(
   const late = job?.terminalSequence != null;
   // A cancel for a job that was never submitted has no end to wait for.
   const pointless = kind === 'cancel-requested' && job?.state == null;
-  return nobodysJob || late || pointless
-    ? [{ stream, sequence, awaits: consumerOf(stream, subject) }]
-    : [];
+  return nobodysJob || late || pointless ? [{ stream, sequence, awaits: consumerOf(stream, subject) }] : [];
 }
 
 /** A dead letter of our own about what nobody may say. It is never committed as an event. */

@@ -8,13 +8,13 @@
  */
 import type { AuditRecord } from '../platform/codec.ts';
 import type { Cause, JobRef } from '../platform/topology.ts';
-import type { StoredLevel, Subtree } from './tlog/compact-range.ts';
+import type { StoredLevel } from './tlog/compact-range.ts';
 import type { HashSource } from './tlog/proofs.ts';
 
 // --- What is stored
 
 export type { AuditRecord } from '../platform/codec.ts';
-export type { StoredLevel, Subtree } from './tlog/compact-range.ts';
+export type { StoredLevel } from './tlog/compact-range.ts';
 export type { HashSource } from './tlog/proofs.ts';
 
 export type JobState =
@@ -155,6 +155,13 @@ export interface LedgerReader extends HashSource {
   checkpoints(fromSize: number, limit: number): Promise<StoredCheckpoint[]>;
 
   close(): Promise<void>;
+}
+
+/** Root of a complete subtree of 2^level leaves, the `number`th of its level from the left, from 0. */
+export interface Subtree {
+  readonly level: StoredLevel;
+  readonly number: number;
+  readonly hash: Uint8Array;
 }
 
 // --- Writing
