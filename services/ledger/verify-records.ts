@@ -44,10 +44,10 @@ export class RecordChecks {
   ): Promise<void> {
     for (const record of records) {
       if (!this.#tenants.has(record.tenant))
-        this.#tenants.set(record.tenant, await nextOfTenant(reader, record.tenant, record, start));
+        this.#tenants.set(record.tenant, await nextOfTenant(reader, record, start));
       if (hasJob(record) && this.#jobs.get(jobKey(record)) === null) {
-        const last = await lastLeafBefore(reader, record, start);
-        if (last !== null) this.#jobs.set(jobKey(record), last);
+        const last = await lastBefore(start, -1, (from) => reader.recordsOfJob(record, from, page));
+        if (last !== null) this.#jobs.set(jobKey(record), last.leafHash);
       }
     }
     if (this.#lastRecordedAt === 0 && start > 0)
@@ -169,30 +169,31 @@ class LastLeaves {
   }
 }
 
-async function nextOfTenant(
-  reader: LedgerReader,
-  tenant: string,
-  { tenantSequence }: AuditRecord,
-  start: number,
-): Promise<number> {
-  const limit = { records: 1, bytes: 1 };
-  const [before] = tenantSequence < 1 ? [] : await reader.recordsOfTenant(tenant, tenantSequence - 2, limit);
-  return before !== undefined && before.sequence < start ? before.tenantSequence + 1 : 0;
+const page = { records: 256, bytes: 1024 * 1024 };
+
+/** Looks back from the first record that is verified; further where records in between are missing. */
+async function nextOfTenant(reader: LedgerReader, first: AuditRecord, start: number): Promise<number> {
+  const { tenant, tenantSequence } = first;
+  for (let back = 2; ; back *= 8) {
+    const after = Math.max(-1, tenantSequence - back);
+    const last = await lastBefore(start, after, (from) => reader.recordsOfTenant(tenant, from, page));
+    if (last !== null) return last.tenantSequence + 1;
+    if (after === -1) return 0;
+  }
 }
 
-const jobPage = { records: 256, bytes: 1 << 20 };
-
-async function lastLeafBefore(
-  reader: LedgerReader,
-  job: AuditRecord,
+/** Of the records that `read` gives in order after a number of their tenant: the last one in front of `start`. */
+async function lastBefore(
   start: number,
-): Promise<Uint8Array | null> {
+  after: number,
+  read: (after: number) => Promise<AuditRecord[]>,
+): Promise<AuditRecord | null> {
   let last: AuditRecord | null = null;
-  for (let after = -1; ; ) {
-    const page = await reader.recordsOfJob(job, after, jobPage);
-    last = page.findLast(({ sequence }) => sequence < start) ?? last;
-    const end = page.at(-1);
-    if (end === undefined || end.sequence >= start) return last?.leafHash ?? null;
-    after = end.tenantSequence;
+  for (let from = after; ; ) {
+    const records = await read(from);
+    last = records.findLast(({ sequence }) => sequence < start) ?? last;
+    const end = records.at(-1);
+    if (end === undefined || end.sequence >= start) return last;
+    from = end.tenantSequence;
   }
 }

@@ -9,13 +9,12 @@
 import type { AuditRecord } from '../platform/codec.ts';
 import { messageOf, UsageError } from '../platform/errors.ts';
 import type { Keyring } from '../platform/event-keys.ts';
-import { MissingHashError } from './faults.ts';
 import type { LedgerReader } from './store.ts';
 import type { SignedCheckpoint } from './tlog/checkpoint.ts';
 import { CompactRange } from './tlog/compact-range.ts';
 import { sameHash } from './tlog/merkle.ts';
 import type { VerifierKey } from './tlog/note.ts';
-import { compactRangeAt } from './tlog/proofs.ts';
+import { compactRangeAt, MissingHashes } from './tlog/proofs.ts';
 import type { Finding } from './verify-findings.ts';
 import { Findings } from './verify-findings.ts';
 import { RecordChecks } from './verify-records.ts';
@@ -40,7 +39,8 @@ export interface VerifyReport {
   /** Records from here to `size` were verified. */
   readonly from: number;
   readonly size: number;
-  readonly root: Uint8Array;
+  /** Of all records; null where it could not be made. */
+  readonly root: Uint8Array | null;
   readonly checkpoints: number;
   /** Records without a payload: erased, so that only their digest was verified. */
   readonly erased: number;
@@ -77,13 +77,15 @@ export async function verifyLedger(reader: LedgerReader, options: VerifyOptions)
   await tree.end(Math.max(size, since?.size ?? 0));
   const { list, more } = findings;
   return {
-    ...{ ok: findings.none, from, size, root: tree.root() },
+    ...{ ok: findings.none, from, size, root: tree.size === size ? tree.root() : null },
     ...{ checkpoints: tree.checkpoints, erased: records.erased, validSignatures: records.validSignatures },
     ...{ findings: list, moreFindings: more },
   };
 }
 
-/** The tree as it was at `from`, by stored hashes; null when those are not there. */
+const notCompared = 'roots of what comes after were not compared';
+
+/** The tree as it was at `from`, by stored hashes; null when those are not there, or are not those that were signed. */
 async function startingRange(
   reader: LedgerReader,
   from: number,
@@ -92,15 +94,19 @@ async function startingRange(
 ): Promise<CompactRange | null> {
   try {
     const range = await compactRangeAt(reader, from);
-    if (since !== null && since.size === from && !sameHash(range.root(), since.root))
-      findings.add('kept', from, `the first ${from} records do not have the root of the kept checkpoint`);
-    return range;
+    if (since === null || since.size !== from || sameHash(range.root(), since.root)) return range;
+    findings.add(
+      'kept',
+      from,
+      `the first ${from} records do not have the root of the kept checkpoint; ${notCompared}`,
+    );
+    return null;
   } catch (error) {
-    if (!(error instanceof MissingHashError)) throw error;
+    if (!(error instanceof MissingHashes)) throw error;
     findings.add(
       'subtree',
       from,
-      `the tree of the first ${from} records cannot be made: ${messageOf(error)}`,
+      `the tree of the first ${from} records cannot be made: ${messageOf(error)}; ${notCompared}`,
     );
     return null;
   }
@@ -108,7 +114,7 @@ async function startingRange(
 
 function noteMissing(findings: Findings, records: RecordChecks, first: number, next: number): void {
   const which = next - first === 1 ? `record ${first} is` : `records ${first} to ${next - 1} are`;
-  findings.add('missing', first, `${which} missing; roots of what comes after cannot be compared`);
+  findings.add('missing', first, `${which} missing; ${notCompared}`);
   records.expectGaps(next - first);
 }
 

@@ -1,9 +1,9 @@
 /**
  * Proofs made from stored hashes. A store keeps the leaves' hashes and those of complete subtrees of 2^8, 2^16 and 2^24
  * leaves; every other node is made of at most 256 of them. A proof touches at most two runs of 256 on each level: where
- * it starts, and the right edge of the tree. Throws MissingHashError where stored hashes are not there.
+ * it starts, and the right edge of the tree. Throws MissingHashes where stored hashes are not there.
  */
-import { MissingHashError } from '../faults.ts';
+import { UsageError } from '../../platform/errors.ts';
 import { CompactRange, subtreesOf } from './compact-range.ts';
 import { emptyRoot, hashBytes, hashNode } from './merkle.ts';
 
@@ -137,8 +137,18 @@ function whole(
   count: number,
 ): readonly Uint8Array[] {
   if (hashes.length !== count || hashes.some((one) => one.length !== hashBytes))
-    throw new MissingHashError(level, from, count);
+    throw new MissingHashes(level, from, count);
   return hashes;
+}
+
+/** Hashes that must be stored are not: the ledger is damaged, or smaller than was asked. */
+export class MissingHashes extends UsageError {
+  constructor(level: HashLevel, from: number, count: number) {
+    super(
+      `the ledger has not all of the ${count} hashes of level ${level} from number ${from} on: run \`sandbus audit verify\``,
+      1,
+    );
+  }
 }
 
 function pairs(hashes: readonly Uint8Array[]): Uint8Array[] {
