@@ -19,21 +19,28 @@ export interface HashSource {
 }
 
 /** RFC 9162, section 2.1.3.1: shows that leaf `index` is in the tree of the first `size` leaves. */
-export async function inclusionProof(source: HashSource, index: number, size: number): Promise<Uint8Array[]> {
-  if (!(index >= 0 && index < size)) throw new RangeError(`leaf ${index} is not in a tree of ${size}`);
+export function inclusionProof(source: HashSource, index: number, size: number): Promise<Uint8Array[]> {
+  return inclusionProofs(source, size)(index);
+}
+
+/** The same for several leaves of one tree: what was read for one is not read again for the next. */
+export function inclusionProofs(source: HashSource, size: number): (index: number) => Promise<Uint8Array[]> {
   const nodes = new Nodes(source, size);
-  const path: Uint8Array[] = [];
-  for (let [start, end] = [0, size]; end - start > 1; ) {
-    const middle = start + split(end - start);
-    if (index < middle) {
-      path.push(await nodes.ofRange(middle, end));
-      end = middle;
-    } else {
-      path.push(await nodes.ofRange(start, middle));
-      start = middle;
+  return async (index) => {
+    if (!(index >= 0 && index < size)) throw new RangeError(`leaf ${index} is not in a tree of ${size}`);
+    const path: Uint8Array[] = [];
+    for (let [start, end] = [0, size]; end - start > 1; ) {
+      const middle = start + split(end - start);
+      if (index < middle) {
+        path.push(await nodes.ofRange(middle, end));
+        end = middle;
+      } else {
+        path.push(await nodes.ofRange(start, middle));
+        start = middle;
+      }
     }
-  }
-  return path.reverse();
+    return path.reverse();
+  };
 }
 
 /** RFC 9162, section 2.1.4.1: shows that the tree of the first `older` leaves is how that of `newer` began. */
@@ -76,7 +83,7 @@ export async function rootOf(source: HashSource, size: number): Promise<Uint8Arr
   return size === 0 ? emptyRoot : new Nodes(source, size).ofRange(0, size);
 }
 
-/** Stored hashes lie in runs of 256, each read once and whole. */
+/** Stored hashes lie in runs of 256, each read once and whole, and kept: 8 KiB each. */
 const runLength = 256;
 
 class Nodes {
