@@ -47,7 +47,12 @@ export async function fixture(): Promise<Fixture> {
   let server: NatsServer = await startNatsServer({ storeDir });
   const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null, identity });
   await bus.ensureTopology({ replicas: 1, sizeFactor: 0.1 });
-  telemetry ??= Telemetry.start({ service: 'audit', sink: (bytes) => spanSink(bytes), otlpEndpoint: null });
+  telemetry ??= Telemetry.start({
+    service: 'audit',
+    sink: (bytes) => spanSink(bytes),
+    exported: false,
+    metrics: { exported: false, intervalMs: 60_000 },
+  });
   spanSink = async (bytes) =>
     void (await publishSigned(bus, subjects.trace('audit'), `audit:spans:${randomUUID()}`, bytes));
   const log = createLogger('audit', 'fatal');
