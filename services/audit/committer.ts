@@ -52,13 +52,16 @@ export class Committer {
     }
   }
 
-  /** One span for each new event of a job, from its arrival to its commit; a redelivery makes none. */
+  /**
+   * One span for each new event of a job, from its arrival to its commit; a redelivery makes none, nor does an event that
+   * belongs to no trace: its span would be a trace of its own beside that of the job.
+   */
   #trace(batch: readonly Pending<StreamMessage>[], records: readonly AuditRecord[]): void {
     const arrivals = new Map(
       batch.map(({ item, receivedAtMs }) => [placeOf(item.stream, item.sequence), receivedAtMs]),
     );
     for (const record of records) {
-      if (!hasJob(record)) continue;
+      if (!hasJob(record) || record.traceparent === null) continue;
       const startMs = arrivals.get(placeOf(record.stream, record.streamSequence));
       this.#parts.telemetry
         .span('audit.commit', {

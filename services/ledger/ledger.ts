@@ -8,7 +8,8 @@ import type { Cause } from '../platform/topology.ts';
 import { eventId, jobOfAnySubject, serviceNames } from '../platform/topology.ts';
 import { headMoved } from './faults.ts';
 import { jobKey, placeKey } from './keys.ts';
-import { described, isSame, keysOf, plan } from './plan.ts';
+import { described, isSame, keysOf, plan, planRefill } from './plan.ts';
+import { ofRecord } from './refill.ts';
 import { releaseOf } from './release.ts';
 import type { BatchKeys, Head, LedgerWriter } from './store.ts';
 import type { CompactRange } from './tlog/compact-range.ts';
@@ -65,6 +66,15 @@ export class Ledger {
     const records = changes.records.map(({ record }) => record);
     this.#edge = { tree, lastLeafHash: records.at(-1)?.leafHash ?? this.#edge.lastLeafHash };
     return records;
+  }
+
+  /** Commits records that AUDIT has and the store has lost. Throws RefillFault when they are not the next ones. */
+  async refill(records: readonly AuditRecord[]): Promise<void> {
+    const known = await this.store.lookUp(keysOf(records.map(ofRecord)));
+    this.#checkHead(known.head);
+    const { changes, tree } = planRefill(records, known, this.#edge.tree);
+    await this.store.commit(changes);
+    this.#edge = { tree, lastLeafHash: records.at(-1)?.leafHash ?? this.#edge.lastLeafHash };
   }
 
   /** A database that was set back, or failed over to an older state, is not the one that was written. */

@@ -13,6 +13,7 @@ import { isInStream, jobKey, placeKey } from './keys.ts';
 import type { MessageFacts } from './message-facts.ts';
 import { factsOf, hasJob } from './message-facts.ts';
 import { afterRecord } from './projection.ts';
+import { ofRecord, refillFault } from './refill.ts';
 import { releaseOf } from './release.ts';
 import type {
   BatchKeys,
@@ -60,6 +61,22 @@ export function keysOf(batch: readonly Described[]): BatchKeys {
     tenants: [...new Set(batch.map(({ facts }) => facts.tenant))],
     traceIds: [...traceIds],
   };
+}
+
+/**
+ * Plans records that an older database has lost, as AUDIT has kept them: they must be exactly the next ones. Nothing is
+ * noted for deletion: a message that is still on the bus is looked at by the sweep of audit's retention.
+ * Throws RefillFault.
+ */
+export function planRefill(records: readonly AuditRecord[], known: Known, tree: CompactRange): Plan {
+  const planner = new Planner(known, tree, 0);
+  for (const record of records) planner.refill(record);
+  return planner.plan();
+}
+
+/** A record of AUDIT that is not the next one of this ledger. */
+export class RefillFault extends Error {
+  override readonly name = 'RefillFault';
 }
 
 /** Plans the messages in this order. `tree` is that of `known.head`, and stays as it is. */
@@ -151,6 +168,23 @@ class Planner {
     this.#epochs.set(stream, this.#epochOf(stream) + 1);
     for (const map of [this.#atPlace, this.#deletions])
       for (const key of map.keys()) if (isInStream(key, stream)) map.delete(key);
+  }
+
+  refill(record: AuditRecord): void {
+    const { message } = ofRecord(record);
+    const before = hasJob(record) ? this.#job(record) : null;
+    const fault = refillFault(record, {
+      sequence: this.#tree.size,
+      tenantSequence: this.#takeTenantSequence(record.tenant),
+      recordedAt: this.#records.at(-1)?.record.recordedAt ?? this.#known.head.recordedAt,
+      previousLeafHash: before?.lastLeafHash ?? new Uint8Array(),
+      isKnownEvent: this.#byEventId.has(record.eventId) || this.#known.byEventId.has(record.eventId),
+    });
+    if (fault !== null) throw new RefillFault(`record ${record.sequence} of AUDIT ${fault}`);
+    if (this.#originalAt(message) !== undefined) this.#raiseEpoch(message.stream);
+    this.#place(record, this.#epochOf(message.stream));
+    if (hasJob(record)) this.#updateJob(before, record);
+    this.#endedJobs.clear();
   }
 
   #addRecord(message: StreamMessage, facts: MessageFacts): void {
