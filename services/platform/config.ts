@@ -20,6 +20,10 @@ export const knownVariables: Readonly<Record<string, string>> = {
     'private key with which a service signs its events, <state>/keys/<service>.pem unless set',
   SANDBUS_STATE_DIR:
     'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
+  SANDBUS_LEDGER_URL:
+    'ledger in PostgreSQL, postgres://user@host/database (password: PGPASSFILE); SQLite in <state>/ledger.db unless set',
+  SANDBUS_LEDGER_KEY: 'private key with which audit signs checkpoints, <state>/keys/ledger.pem unless set',
+  SANDBUS_LEDGER_VERIFIER_KEY: 'its public part, one line, <state>/ledger.pub unless set',
   SANDBUS_TRUST_STORE: 'trust store file, <state>/trust.json unless set',
   SANDBUS_TRUST_ROOT:
     'public key of the root that signs the trust store: a file, or the key; <state>/root.pub unless set',
