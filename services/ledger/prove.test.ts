@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { OperationalError } from '../platform/errors.ts';
+import { stores } from './fixture.ts';
 import { openReader } from './open.ts';
 import type { PathPage } from './prove.ts';
 import { checkpointSince, pathsOfJob, proveJob } from './prove.ts';
@@ -12,30 +13,27 @@ import { checkJobProof } from './tlog/job-proof.ts';
 import type { TreeHead } from './tlog/merkle.ts';
 import { checkConsistency, checkInclusion } from './tlog/merkle.ts';
 import { decodeBase64 } from './tlog/note.ts';
-import type { Tampered } from './verify-fixture.ts';
-import { fill, jobOf, sqliteStore, storyOf } from './verify-fixture.ts';
+import { fill, jobOf, storyOf } from './verify-fixture.ts';
 
 /** Ends in the middle of a round of jobs: some have ended, some not, and some events wait for a checkpoint. */
 const [size, signed] = [693, 680];
 const checkpointsAt = [1, 256, 300, signed];
-const stores: readonly [name: string, make: () => Promise<Tampered>][] = [['SQLite', sqliteStore]];
 const bytesOf = (text: string): Uint8Array => decodeBase64(text) ?? new Uint8Array();
 const failsWith = (code: string) => (error: unknown) =>
   error instanceof OperationalError && error.code === code;
 
-for (const [name, make] of stores)
-  describe(`${name}: proofs`, () => {
-    let store: Tampered;
+for (const { name, missing, make, stop } of stores())
+  describe(`${name}: proofs`, { skip: missing ?? false }, () => {
     let log: MemoryLog;
     let reader: LedgerReader;
     before(async () => {
-      store = await make();
-      log = await fill(store.location, size, checkpointsAt);
-      reader = await openReader(store.location);
+      const location = await make();
+      log = await fill(location, size, checkpointsAt);
+      reader = await openReader(location);
     });
     after(async () => {
       await reader.close();
-      await store.remove();
+      await stop();
     });
 
     test('of every job that ended are complete', async () => {
@@ -113,11 +111,10 @@ for (const [name, make] of stores)
 
     test('are not made of a ledger without checkpoints', async () => {
       const empty = await make();
-      await fill(empty.location, 10, []);
-      const other = await openReader(empty.location);
+      await fill(empty, 10, []);
+      const other = await openReader(empty);
       await assert.rejects(checkpointSince(other, null), failsWith('NOT_SIGNED_YET'));
       await assert.rejects(proveJob(other, jobOf(1)), failsWith('NOT_SIGNED_YET'));
       await other.close();
-      await empty.remove();
     });
   });
