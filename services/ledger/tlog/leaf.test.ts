@@ -5,7 +5,8 @@ import { test } from 'node:test';
 import type { AuditLeaf } from '../../platform/codec.ts';
 import { decodeAs, encode } from '../../platform/codec.ts';
 import { isPayloadOf, leafBytes, newSalt, payloadHash } from './leaf.ts';
-import { fastLeafBytes } from './leaf-encoder.ts';
+import { fastLeafBytes, fastLeafHash } from './leaf-encoder.ts';
+import { hashLeaf } from './merkle.ts';
 
 const leaf: AuditLeaf = {
   sequence: 0,
@@ -59,6 +60,7 @@ test('every field is encoded as the codec does', () => {
   ];
   for (const one of cases) {
     assert.deepEqual(fastLeafBytes(one), encode('AuditLeaf', one), JSON.stringify(one).slice(0, 200));
+    assert.deepEqual(fastLeafHash(one), hashLeaf(encode('AuditLeaf', one)));
     assert.equal(decodeAs('AuditLeaf', leafBytes(one)).subject, one.subject);
   }
 });
