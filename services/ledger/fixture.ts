@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ledger } from './ledger.ts';
 import { claimWriter } from './open.ts';
+import type { PostgresServer } from './postgres/server-fixture.ts';
+import { debianPackage, findPostgres, startPostgres } from './postgres/server-fixture.ts';
 import type { LedgerWriter } from './store.ts';
 
 export interface TestStore {
@@ -32,7 +34,48 @@ function sqlite(): TestStore {
   };
 }
 
-export const stores = (): TestStore[] => [sqlite()];
+/** Of a ledger that nobody has open. */
+const emptied = [
+  ...[
+    'duplicate',
+    'record',
+    'stream',
+    'job',
+    'job_key',
+    'subtree',
+    'checkpoint',
+    'deletion',
+    'feed',
+    'erased',
+    'span',
+  ],
+]
+  .map((table) => `DELETE FROM sandbus.${table}`)
+  .join('; ');
+
+function postgres(): TestStore {
+  let server: Promise<PostgresServer> | null = null;
+  let location: string | null = null;
+  const start = () => {
+    server ??= startPostgres();
+    return server;
+  };
+  return {
+    name: 'PostgreSQL',
+    missing:
+      findPostgres() === null ? `PostgreSQL is not there: install Debian's package ${debianPackage}` : null,
+    // One database, emptied each time: making one costs more than most tests.
+    make: async () => {
+      const { database, query } = await start();
+      if (location === null) location = await database();
+      else await query(location, emptied);
+      return location;
+    },
+    stop: async () => (await server)?.stop(),
+  };
+}
+
+export const stores = (): TestStore[] => [sqlite(), postgres()];
 
 /** The writer of a ledger that nobody else writes. */
 export async function writerOf(location: string): Promise<LedgerWriter> {
