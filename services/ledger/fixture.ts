@@ -2,6 +2,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { encode } from '../platform/codec.ts';
+import type { JobRef } from '../platform/topology.ts';
 import { Ledger } from './ledger.ts';
 import { claimWriter } from './open.ts';
 import type { PostgresServer } from './postgres/server-fixture.ts';
@@ -90,4 +92,27 @@ export type OpenLedger = Ledger & AsyncDisposable;
 export async function emptyLedger(store: TestStore): Promise<OpenLedger> {
   const ledger = await Ledger.open(await writerOf(await store.make()));
   return Object.assign(ledger, { [Symbol.asyncDispose]: () => ledger.store.close() });
+}
+
+/** A JobVerified of a job, by one key. */
+export function verified(job: JobRef, keyId: string, sha256: string): Uint8Array {
+  const limits = {
+    memoryBytes: 1,
+    cpuMillis: 1,
+    wallMs: 1,
+    cpuTimeMs: null,
+    processes: 1,
+    outputBytes: 1,
+    tmpBytes: 1,
+  };
+  return encode('JobVerified', {
+    ...{ ...job, verifiedAt: 1, submissionSequence: 1, plugin: { name: 'hello.sh', sha256, size: 1 } },
+    ...{ contentHead: Buffer.from('#!'), envelope: Buffer.from('{}'), keyIds: [keyId] },
+    ...{ trustStoreVersion: 1, trustStoreDigest: '', policyDigest: '' },
+    ...{ signedRuntime: 'bash', signedArchitecture: null },
+    spec: {
+      ...{ args: [], env: {}, stdin: null, inputs: [], limits, requiresGpu: false, network: 'none' },
+      ...{ maxAttempts: 1, deadline: 1, labels: {} },
+    },
+  });
 }
