@@ -20,12 +20,16 @@ export interface Tampering {
   run(sql: string, ...values: Cell[]): Promise<void>;
   /** First column of the first row. */
   get(sql: string, ...values: Cell[]): Promise<Cell>;
-  /** Where another store with the same content is. It goes away with the first one. */
-  copy(): Promise<string>;
+  /** Takes everything out of all tables, but for who writes and in which version. */
+  clear(): Promise<void>;
+  /** Lets `use` have a store with this content that it may change; afterwards this one is as it was. */
+  lend<T>(use: (location: string) => Promise<T>): Promise<T>;
 }
 
 export const tampering = (location: string): Tampering =>
   location.startsWith('postgres') ? postgres(location) : sqlite(location);
+
+const isContent = (table: string): boolean => !/version|writer/.test(table);
 
 function sqlite(location: string): Tampering {
   const using = <T>(use: (database: DatabaseSync) => T): T => {
@@ -40,40 +44,59 @@ function sqlite(location: string): Tampering {
     run: async (sql, ...values) => void using((database) => database.prepare(sql).run(...values)),
     get: async (sql, ...values) =>
       using((database) => Object.values(database.prepare(sql).get(...values) ?? {})[0] as Cell),
-    copy: async () => {
+    clear: async () =>
+      using((database) => {
+        const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+        for (const { name } of tables) if (isContent(String(name))) database.exec(`DELETE FROM ${name}`);
+      }),
+    lend: async (use) => {
       const copy = `${location}-${randomBytes(4).toString('hex')}`;
       await copyFile(location, copy);
-      return copy;
+      return use(copy);
     },
   };
 }
 
+/** A copy of a database takes a second, one of some tables within it a few milliseconds. */
 function postgres(location: string): Tampering {
-  const query = async (sql: string, values: Cell[], url = location) => {
-    const client = new pg.Client({ connectionString: url });
+  const connected = async <T>(use: (client: pg.Client) => Promise<T>): Promise<T> => {
+    const client = new pg.Client({ connectionString: location });
     await client.connect();
     try {
-      let number = 0;
       // Foreign keys are checked by triggers, and those are off in this mode.
       await client.query('SET session_replication_role = replica');
-      return await client.query(
-        sql.replaceAll('?', () => `$${++number}`),
-        values,
-      );
+      return await use(client);
     } finally {
       await client.end();
     }
   };
+  const numbered = (sql: string) => {
+    let number = 0;
+    return sql.replaceAll('?', () => `$${++number}`);
+  };
+  const forTables = (make: (table: string) => string) =>
+    connected(async (client) => {
+      const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE schemaname = 'sandbus'");
+      const tables: string[] = rows.map(({ tablename }) => tablename).filter(isContent);
+      await client.query(['BEGIN', ...tables.map(make), 'COMMIT'].join('; '));
+    });
   return {
-    run: async (sql, ...values) => void (await query(sql, values)),
-    get: async (sql, ...values) => Object.values((await query(sql, values)).rows[0] ?? {})[0] as Cell,
-    copy: async () => {
-      const [copy, admin] = [new URL(location), new URL(location)];
-      copy.pathname = `/copy_${randomBytes(4).toString('hex')}`;
-      admin.pathname = '/postgres';
-      const [from, to] = [location, copy.href].map((url) => new URL(url).pathname.slice(1));
-      await query(`CREATE DATABASE ${to} TEMPLATE ${from}`, [], admin.href);
-      return copy.href;
+    run: async (sql, ...values) => void (await connected((client) => client.query(numbered(sql), values))),
+    get: async (sql, ...values) => {
+      const { rows } = await connected((client) => client.query(numbered(sql), values));
+      return Object.values(rows[0] ?? {})[0] as Cell;
+    },
+    clear: () => forTables((table) => `DELETE FROM sandbus.${table}`),
+    lend: async (use) => {
+      await connected((client) => client.query('CREATE SCHEMA IF NOT EXISTS lent'));
+      await forTables((table) => `CREATE TABLE IF NOT EXISTS lent.${table} AS TABLE sandbus.${table}`);
+      try {
+        return await use(location);
+      } finally {
+        await forTables(
+          (table) => `DELETE FROM sandbus.${table}; INSERT INTO sandbus.${table} SELECT * FROM lent.${table}`,
+        );
+      }
     },
   };
 }

@@ -42,12 +42,15 @@ export class RecordChecks {
     records: readonly AuditRecord[],
     start: number,
   ): Promise<void> {
+    const asked = new Set<string>();
     for (const record of records) {
       if (!this.#tenants.has(record.tenant))
         this.#tenants.set(record.tenant, await nextOfTenant(reader, record, start));
-      if (hasJob(record) && this.#jobs.get(jobKey(record)) === null) {
+      const job = hasJob(record) ? jobKey(record) : null;
+      if (job !== null && !asked.has(job) && this.#jobs.get(job) === null) {
+        asked.add(job);
         const last = await lastBefore(start, -1, (from) => reader.recordsOfJob(record, from, page));
-        if (last !== null) this.#jobs.set(jobKey(record), last.leafHash);
+        if (last !== null) this.#jobs.set(job, last.leafHash);
       }
     }
     if (this.#lastRecordedAt === 0 && start > 0)
