@@ -206,7 +206,10 @@ describe('a ledger without its service', () => {
     log = await fill(at('ledger.db'), 60, [10, 50]);
     await writeFile(at('ledger.pub'), formatVerifierKey(log.verifierKey));
     await copyFile(at('ledger.db'), at('changed.db'));
-    await tampering(at('changed.db')).run('UPDATE record SET signer = ? WHERE sequence = 7', 'x\u001b[31m');
+    await (await tampering(at('changed.db'))).run(
+      'UPDATE record SET signer = ? WHERE sequence = 7',
+      'x\u001b[31m',
+    );
     await writeFile(at('text.db'), 'no database\n'.repeat(1000));
   });
   const verify = (ledger: string, ...args: string[]) =>

@@ -111,12 +111,14 @@ for (const { name, missing, make, stop } of stores())
     });
 
     test('are not made of a ledger without checkpoints', async () => {
-      await tampering(location).lend(async (bare) => {
-        await tampering(bare).run('DELETE FROM checkpoint');
-        const other = await openReader(bare);
+      const store = await tampering(location);
+      await store.lend(async (bare) => {
+        await bare.run('DELETE FROM checkpoint');
+        const other = await openReader(bare.location);
         await assert.rejects(checkpointSince(other, null), failsWith('NOT_SIGNED_YET'));
         await assert.rejects(proveJob(other, jobOf(1)), failsWith('NOT_SIGNED_YET'));
         await other.close();
       });
+      await store.close();
     });
   });

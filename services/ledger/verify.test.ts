@@ -88,15 +88,22 @@ const faults: readonly [what: string, change: Change, found: string[]][] = [
 
 for (const { name, missing, make, stop } of stores())
   describe(`${name}: what was changed is found`, { skip: missing ?? false }, () => {
-    let whole: string;
+    let whole: Tampering;
     const log = new MemoryLog();
     before(async () => {
-      whole = await make();
-      await fill(whole, size, checkpointsAt, log);
+      const location = await make();
+      await fill(location, size, checkpointsAt, log);
+      whole = await tampering(location);
     });
-    after(stop);
+    after(async () => {
+      await whole.close();
+      await stop();
+    });
 
-    const verify = async (location: string, options: Partial<VerifyOptions> = {}): Promise<VerifyReport> => {
+    const verify = async (
+      { location }: Tampering,
+      options: Partial<VerifyOptions> = {},
+    ): Promise<VerifyReport> => {
       const reader = await openReader(location);
       try {
         return await verifyLedger(reader, { key: log.verifierKey, ...options });
@@ -105,7 +112,7 @@ for (const { name, missing, make, stop } of stores())
       }
     };
     const keptAt = async (treeSize: number): Promise<SignedCheckpoint> => {
-      const note = await tampering(whole).get('SELECT note FROM checkpoint WHERE tree_size = ?', treeSize);
+      const note = await whole.get('SELECT note FROM checkpoint WHERE tree_size = ?', treeSize);
       const opened = openCheckpoint(note as Uint8Array, log.verifierKey);
       assert.ok(opened.ok);
       return opened.value;
@@ -124,9 +131,9 @@ for (const { name, missing, make, stop } of stores())
 
     /** What is found after a change, which is then undone. */
     const verifyChanged = (change: Change, options: Partial<VerifyOptions> = {}): Promise<VerifyReport> =>
-      tampering(whole).lend(async (location) => {
-        await change(tampering(location));
-        return verify(location, options);
+      whole.lend(async (store) => {
+        await change(store);
+        return verify(store, options);
       });
 
     for (const [what, change, wanted] of faults)
@@ -147,11 +154,11 @@ for (const { name, missing, make, stop } of stores())
     });
 
     test('erased payloads are counted and are no fault', async () => {
-      const { ok, erased } = await tampering(whole).lend(async (location) => {
-        const writer = await writerOf(location);
+      const { ok, erased } = await whole.lend(async (store) => {
+        const writer = await writerOf(store.location);
         await writer.eraseJob(jobOf(12));
         await writer.close();
-        return verify(location);
+        return verify(store);
       });
       assert.deepEqual([ok, erased], [true, 5]);
     });
@@ -187,14 +194,14 @@ for (const { name, missing, make, stop } of stores())
 
       test('finds another history by the same hands', async () => {
         const keptBefore = await Promise.all([1, 300, 599].map(keptAt));
-        await tampering(whole).lend(async (location) => {
-          await tampering(location).clear();
-          await fill(location, size, checkpointsAt, log.another());
-          assert.equal((await verify(location)).ok, true, 'it is whole, and signed with the same key');
+        await whole.lend(async (store) => {
+          await store.clear();
+          await fill(store.location, size, checkpointsAt, log.another());
+          assert.equal((await verify(store)).ok, true, 'it is whole, and signed with the same key');
           for (const kept of keptBefore) {
-            const { findings } = await verify(location, { kept });
+            const { findings } = await verify(store, { kept });
             assert.deepEqual(found(findings), [`kept ${kept.size}`]);
-            assert.equal(found((await verify(location, { since: kept })).findings)[0], `kept ${kept.size}`);
+            assert.equal(found((await verify(store, { since: kept })).findings)[0], `kept ${kept.size}`);
           }
         });
       });
