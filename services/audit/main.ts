@@ -1,7 +1,7 @@
 /** The audit service: commits every event to the ledger before it is acked, feeds AUDIT, keeps spans, answers readers. */
 import { Ledger } from '../ledger/ledger.ts';
 import { loadLogKey } from '../ledger/log-key.ts';
-import { claimWriter } from '../ledger/open.ts';
+import { claimWriter, isPostgres } from '../ledger/open.ts';
 import type { LedgerWriter } from '../ledger/store.ts';
 import type { Signer } from '../ledger/tlog/note.ts';
 import type { Loop } from '../platform/consume.ts';
@@ -26,7 +26,6 @@ import { auditRead, wakeReaders } from './requests.ts';
 import { Retention } from './retention.ts';
 import { serveWhenClaimed } from './standby.ts';
 import { Waiters } from './waiters.ts';
-import type { Worker } from './worker.ts';
 
 /** Messages of a stream on their way to one commit. */
 const slots = 256;
@@ -51,7 +50,12 @@ export async function startAudit(
       throw error;
     }
   };
-  return serveWhenClaimed(() => claimWriter(config.ledger), serve, context.log);
+  return serveWhenClaimed({
+    claim: () => claimWriter(config.ledger),
+    serve,
+    isPatient: isPostgres(config.ledger),
+    log: context.log,
+  });
 }
 
 async function run(
@@ -88,7 +92,7 @@ async function run(
   answers.serve(requestFilters.auditOperate, (request) => operate({ store, log }, request));
   answers.serve(requestFilters.download, (request) => downloads.serve(request));
   return {
-    failed: firstFailure(loops, workers),
+    failed: Promise.race([...[...loops, ...workers].map(({ failed }) => failed), store.lost]),
     stop: async () => {
       waiters.close();
       await Promise.all([answers.stop(), ...loops.map((loop) => loop.stop())]);
@@ -97,9 +101,6 @@ async function run(
     },
   };
 }
-
-const firstFailure = (loops: readonly Loop[], workers: readonly Worker[]): Promise<never> =>
-  Promise.race([...loops, ...workers].map(({ failed }) => failed));
 
 /** A feed that is away may come later; a feed that is ahead of the ledger for good ends the start. */
 async function catchUpIfPossible(ledger: Ledger, feed: Feed, { log }: ServiceContext): Promise<void> {

@@ -8,6 +8,7 @@ import type { JobRef } from '../platform/topology.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
 import { jobFilterShape, jobsReply } from './job-pages.ts';
 import { logsPage, recordsPage } from './pages.ts';
+import { checkpointReply, proofReply, proofShapes } from './proof-requests.ts';
 import { RequestFault } from './request-fault.ts';
 import { positionOf, standingReply } from './standing.ts';
 import { spansReply } from './trace-pages.ts';
@@ -31,6 +32,7 @@ const bodyShape = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('standing'), sequence: z.int().min(0) }),
   /** After which tenant sequence the records of this time begin. */
   z.strictObject({ what: z.literal('position'), sinceMs: z.number().min(0) }),
+  ...proofShapes,
   /** How an event is decoded: the fingerprint is the 8 bytes after C3 01, in hex. */
   z.strictObject({ what: z.literal('schema'), fingerprint: z.string().regex(/^[0-9a-f]{16}$/) }),
 ]);
@@ -78,6 +80,10 @@ export async function auditRead(parts: ReadParts, request: Request): Promise<Rep
       return jsonReply(await standingReply(parts.store, body.sequence));
     case 'position':
       return jsonReply({ after: await positionOf(parts.store, tenant, body.sinceMs) });
+    case 'proof':
+      return jsonReply(await proofReply(parts.store, { tenant, jobId: body.jobId }, body));
+    case 'checkpoint':
+      return jsonReply(await checkpointReply(parts.store, body));
     case 'schema':
       return schemaReply(body.fingerprint);
   }

@@ -1,5 +1,7 @@
-/** `sandbus audit tail | list | show | export | syscalls | erase`. */
+/** `sandbus audit tail | list | show | export | syscalls | erase | verify | prove | checkpoint`. */
 import type { Command } from 'commander';
+import { registerCheckpoint, registerProve } from './audit-prove.ts';
+import { registerVerify } from './audit-verify.ts';
 import { choice, define, exitsWith, once } from './command.ts';
 import { parseCount, parsePast, parseSequence } from './quantities.ts';
 
@@ -48,6 +50,9 @@ export function registerAudit(program: Command): void {
   registerExport(audit);
   registerSyscalls(audit);
   registerErase(audit);
+  registerVerify(audit);
+  registerProve(audit);
+  registerCheckpoint(audit);
 }
 
 function registerTail(audit: Command): void {
