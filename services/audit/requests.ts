@@ -28,11 +28,11 @@ const bodyShape = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('logs'), jobId, after: z.int().min(0).default(0), limit, waitMs }),
   z.strictObject({ what: z.literal('jobs'), jobId: jobId.optional(), limit, ...jobFilterShape }),
   z.strictObject({ what: z.literal('spans'), jobId }),
+  ...proofShapes,
   /** Which checkpoint covers the record of this ledger sequence. */
   z.strictObject({ what: z.literal('standing'), sequence: z.int().min(0) }),
   /** After which tenant sequence the records of this time begin. */
   z.strictObject({ what: z.literal('position'), sinceMs: z.number().min(0) }),
-  ...proofShapes,
   /** How an event is decoded: the fingerprint is the 8 bytes after C3 01, in hex. */
   z.strictObject({ what: z.literal('schema'), fingerprint: z.string().regex(/^[0-9a-f]{16}$/) }),
 ]);
@@ -76,14 +76,14 @@ export async function auditRead(parts: ReadParts, request: Request): Promise<Rep
       return jsonReply(await jobsReply(parts.store, tenant, body));
     case 'spans':
       return jsonReply(await spansReply(parts.store, { tenant, jobId: body.jobId }));
-    case 'standing':
-      return jsonReply(await standingReply(parts.store, body.sequence));
-    case 'position':
-      return jsonReply({ after: await positionOf(parts.store, tenant, body.sinceMs) });
     case 'proof':
       return jsonReply(await proofReply(parts.store, { tenant, jobId: body.jobId }, body));
     case 'checkpoint':
       return jsonReply(await checkpointReply(parts.store, body));
+    case 'standing':
+      return jsonReply(await standingReply(parts.store, body.sequence));
+    case 'position':
+      return jsonReply({ after: await positionOf(parts.store, tenant, body.sinceMs) });
     case 'schema':
       return schemaReply(body.fingerprint);
   }

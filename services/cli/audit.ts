@@ -1,4 +1,4 @@
-/** `sandbus audit tail | list | show | export | syscalls | erase | verify | prove | checkpoint`. */
+/** `sandbus audit tail | list | show | verify | prove | checkpoint | export | syscalls | erase`. */
 import type { Command } from 'commander';
 import { registerCheckpoint, registerProve } from './audit-prove.ts';
 import { registerVerify } from './audit-verify.ts';
@@ -47,12 +47,12 @@ export function registerAudit(program: Command): void {
   registerTail(audit);
   registerList(audit);
   registerShow(audit);
-  registerExport(audit);
-  registerSyscalls(audit);
-  registerErase(audit);
   registerVerify(audit);
   registerProve(audit);
   registerCheckpoint(audit);
+  registerExport(audit);
+  registerSyscalls(audit);
+  registerErase(audit);
 }
 
 function registerTail(audit: Command): void {

@@ -87,11 +87,6 @@ export interface Page<T> {
   readonly more: boolean;
 }
 
-export interface JobsPage {
-  readonly jobs: readonly JobSummary[];
-  readonly more: boolean;
-}
-
 export interface PathQuery {
   readonly jobId: string;
   /** Tenant sequence; -1 from the first event. */
@@ -115,6 +110,11 @@ export interface CheckpointAnswer {
   readonly checkpoint: string;
   /** RFC 9162 consistency proof, in base64; null where none was asked for, or from nothing. */
   readonly consistency: readonly string[] | null;
+}
+
+export interface JobsPage {
+  readonly jobs: readonly JobSummary[];
+  readonly more: boolean;
 }
 
 export interface StoredChunk {
