@@ -2,7 +2,7 @@
 import type { JetStreamClient, JetStreamManager, NatsConnection } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
 import type { EventIdentity } from '../event-keys.ts';
-import type { Needs } from '../topology.ts';
+import type { Needs, ObjectBucketName } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
 import { connect } from './connection.ts';
 import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound, isTooLarge } from './failures.ts';
@@ -281,7 +281,7 @@ export class Bus {
     return KvBucket.bind(this.#connection, name);
   }
 
-  objects(name: string): Promise<ObjectBucket> {
+  objects(name: ObjectBucketName): Promise<ObjectBucket> {
     return ObjectBucket.bind(this.#connection, name);
   }
 
