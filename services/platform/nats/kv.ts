@@ -1,8 +1,9 @@
 /** A key-value bucket with compare-and-set. Reads may be stale on replicas: decide only by create and update. */
 import type { JetStreamManager, KV, NatsConnection } from 'nats';
-import { OperationalError } from '../errors.ts';
+import { messageOf, OperationalError } from '../errors.ts';
 import { withoutAccountInfo } from './connection.ts';
 import { isConflict, isNotFound } from './failures.ts';
+import type { WriteWatch } from './write-watch.ts';
 
 const watchPauseMs = 200;
 /** How often a watch looks whether its bucket is still the one that it was. */
@@ -18,18 +19,20 @@ export class KvBucket {
   readonly #kv: KV;
   readonly #manager: JetStreamManager;
   readonly #name: string;
+  readonly #writes: WriteWatch;
 
-  private constructor(kv: KV, manager: JetStreamManager, name: string) {
+  private constructor(kv: KV, manager: JetStreamManager, name: string, writes: WriteWatch) {
     this.#kv = kv;
     this.#manager = manager;
     this.#name = name;
+    this.#writes = writes;
   }
 
   /** Binds to a bucket that deployment has made. */
-  static async bind(connection: NatsConnection, name: string): Promise<KvBucket> {
+  static async bind(connection: NatsConnection, name: string, writes: WriteWatch): Promise<KvBucket> {
     const stream = connection.jetstream(withoutAccountInfo);
     const kv = await stream.views.kv(name, { bindOnly: true });
-    return new KvBucket(kv, await connection.jetstreamManager(withoutAccountInfo), name);
+    return new KvBucket(kv, await connection.jetstreamManager(withoutAccountInfo), name, writes);
   }
 
   /** The value, or null when the key does not exist. */
@@ -41,20 +44,20 @@ export class KvBucket {
 
   /** Revision of the new key, or null when the key exists. */
   create(key: string, value: Uint8Array): Promise<number | null> {
-    return this.#guard(() => this.#kv.create(key, value));
+    return this.#write(() => this.#kv.create(key, value));
   }
 
   /** The new revision, or null when `revision` is not the newest. */
   update(key: string, value: Uint8Array, revision: number): Promise<number | null> {
-    return this.#guard(() => this.#kv.update(key, value, revision));
+    return this.#write(() => this.#kv.update(key, value, revision));
   }
 
   async put(key: string, value: Uint8Array): Promise<void> {
-    await this.#guard(() => this.#kv.put(key, value));
+    await this.#write(() => this.#kv.put(key, value));
   }
 
   async remove(key: string): Promise<void> {
-    await this.#guard(() => this.#kv.purge(key));
+    await this.#write(() => this.#kv.purge(key));
   }
 
   /**
@@ -113,6 +116,18 @@ export class KvBucket {
 
   async #lastRevision(): Promise<number> {
     return (await this.#manager.streams.info(`KV_${this.#name}`)).state.last_seq;
+  }
+
+  async #write<T>(action: () => Promise<T>): Promise<T | null> {
+    const what = `KV bucket ${this.#name}`;
+    try {
+      const result = await this.#guard(action);
+      this.#writes.cameThrough(what);
+      return result;
+    } catch (error) {
+      this.#writes.failed(what, messageOf(error));
+      throw error;
+    }
   }
 
   async #guard<T>(action: () => Promise<T>): Promise<T | null> {
