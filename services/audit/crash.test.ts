@@ -5,6 +5,7 @@ import { after, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
+import { headerNames } from '../platform/topology.ts';
 import type { Fixture } from './fixture.ts';
 import { cancelled, eventually, feed, fixture, newJob, say, stopTelemetry, submit } from './fixture.ts';
 
@@ -53,7 +54,8 @@ test(
     const total = 2 * kills * perRound;
     await eventually(
       'everything in the feed',
-      async () => (await f.bus.streamState('AUDIT')).messages >= total,
+      async () =>
+        (await f.bus.lastMessage('AUDIT', 'audit.>'))?.headers[headerNames.ledgerSequence] === `${total - 1}`,
       100_000,
     );
     const all = await feed(f.bus);

@@ -1,14 +1,10 @@
 /** Pages of records, log chunks, jobs and spans. A page stays under half a mebibyte, unless a single item is larger. */
+import type { JobRow, LedgerReader, StoredSpan } from '../ledger/store.ts';
 import type { AuditItem, AuditPage } from '../platform/codec.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { subjects } from '../platform/topology.ts';
-import { reading } from './database.ts';
-import type { Ledger } from './ledger.ts';
-import { recordBytes } from './outbox.ts';
-import type { JobRow } from './projection.ts';
-import type { SpanStore } from './span-store.ts';
-import type { StoredSpan } from './spans.ts';
+import { recordBytes } from './feed.ts';
 
 /** Under 512 KiB with the page's own frame. */
 export const pageBytes = 512 * 1024 - 4096;
@@ -50,18 +46,23 @@ export interface RecordsQuery {
 }
 
 /** Records of the tenant, or of one of its jobs, after a tenant sequence. */
-export function recordsPage(ledger: Ledger, tenant: string, query: RecordsQuery): AuditPage {
+export async function recordsPage(
+  store: LedgerReader,
+  tenant: string,
+  query: RecordsQuery,
+): Promise<AuditPage> {
   const { after, jobId, limit, maxBytes } = query;
-  return reading(() => {
-    const builder = new PageBuilder(limit);
-    const { records } = ledger;
-    const rows =
-      jobId === undefined ? records.ofTenant(tenant, after) : records.ofJob({ tenant, jobId }, after);
-    for (const record of rows)
-      if (!builder.add({ sequence: record.tenantSequence, bytes: recordBytes(record, maxBytes) }))
-        return builder.page(after, true);
-    return builder.page(after, false);
-  });
+  const most = { records: limit + 1, bytes: pageBytes };
+  const records =
+    jobId === undefined
+      ? await store.recordsOfTenant(tenant, after, most)
+      : await store.recordsOfJob({ tenant, jobId }, after, most);
+  const builder = new PageBuilder(limit);
+  for (const record of records)
+    if (!builder.add({ sequence: record.tenantSequence, bytes: recordBytes(record, maxBytes) }))
+      return builder.page(after, true);
+  const payloadBytes = records.reduce((sum, { payload }) => sum + (payload?.length ?? 0), 0);
+  return builder.page(after, payloadBytes >= pageBytes);
 }
 
 /** Log chunks of a job after a sequence of the stream LOGS. Each costs a question to the bus. */
@@ -84,24 +85,22 @@ export async function logsPage(
 }
 
 /** The tenant's jobs, newest first, as far as they fit into one reply. */
-export function jobsReply(
-  ledger: Ledger,
+export async function jobsReply(
+  store: LedgerReader,
   tenant: string,
   query: { jobId: string | undefined; limit: number },
-): unknown {
-  return reading(() => {
-    if (query.jobId === undefined) return { jobs: fitting(ledger.jobs.newest(tenant), query.limit, jobView) };
-    const job = ledger.jobs.read({ tenant, jobId: query.jobId });
-    return { jobs: job?.state == null ? [] : [jobView(job)] };
-  });
+): Promise<unknown> {
+  if (query.jobId === undefined)
+    return { jobs: fitting(await store.jobs({ tenant }, { limit: query.limit }), query.limit, jobView) };
+  const job = await store.job({ tenant, jobId: query.jobId });
+  return { jobs: job?.state == null ? [] : [jobView(job)] };
 }
 
 /** Spans of the job's trace, by start. */
-export function spansReply(ledger: Ledger, spans: SpanStore, job: JobRef): unknown {
-  const traceId = reading(() => ledger.jobs.read(job))?.traceId ?? null;
-  return {
-    spans: traceId === null ? [] : fitting(spans.ofTrace(traceId, longestTrace), longestTrace, spanView),
-  };
+export async function spansReply(store: LedgerReader, job: JobRef): Promise<unknown> {
+  const traceId = (await store.job(job))?.traceId ?? null;
+  const spans = traceId === null ? [] : await store.spansOfTrace(traceId, longestTrace);
+  return { spans: fitting(spans, longestTrace, spanView) };
 }
 
 function fitting<T>(rows: Iterable<T>, limit: number, view: (row: T) => unknown): unknown[] {

@@ -1,14 +1,13 @@
 /** audit-read.<tenant>: what a submitter may read. The tenant is the subject's, whatever the body says. */
 import { z } from 'zod';
+import type { LedgerReader } from '../ledger/store.ts';
 import type { AuditPage, AuditRecord } from '../platform/codec.ts';
 import { allSchemas, encode } from '../platform/codec.ts';
 import type { Bus, Reply, Request } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
-import type { Ledger } from './ledger.ts';
 import { jobsReply, logsPage, recordsPage, spansReply } from './pages.ts';
 import { RequestFault } from './request-fault.ts';
-import type { SpanStore } from './span-store.ts';
 import type { Waiters } from './waiters.ts';
 
 const jobId = z.string().refine(isJobId, 'must be a UUIDv7 in lower case');
@@ -41,8 +40,7 @@ const noticeHeadStartMs = 20;
 
 export interface ReadParts {
   readonly bus: Pick<Bus, 'nextMessage' | 'listen' | 'maxPayload' | 'identity'>;
-  readonly ledger: Ledger;
-  readonly spans: SpanStore;
+  readonly store: LedgerReader;
   readonly waiters: Waiters;
 }
 
@@ -66,9 +64,9 @@ export async function auditRead(parts: ReadParts, request: Request): Promise<Rep
     case 'logs':
       return pageReply(await logs(parts, { tenant, jobId: body.jobId }, body));
     case 'jobs':
-      return jsonReply(jobsReply(parts.ledger, tenant, { jobId: body.jobId, limit: body.limit }));
+      return jsonReply(await jobsReply(parts.store, tenant, { jobId: body.jobId, limit: body.limit }));
     case 'spans':
-      return jsonReply(spansReply(parts.ledger, parts.spans, { tenant, jobId: body.jobId }));
+      return jsonReply(await spansReply(parts.store, { tenant, jobId: body.jobId }));
     case 'schema':
       return schemaReply(body.fingerprint);
   }
@@ -97,7 +95,7 @@ function records(
 ): Promise<AuditPage> {
   const { after, jobId, limit, waitMs } = body;
   const query = { after, jobId, limit, maxBytes: parts.bus.maxPayload - replyOverheadBytes };
-  const read = async () => recordsPage(parts.ledger, tenant, query);
+  const read = () => recordsPage(parts.store, tenant, query);
   return poll(parts.waiters, { tenant, key: recordsKey(tenant, jobId), waitMs, read });
 }
 

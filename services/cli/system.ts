@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { ensureLogKey, logKeyFiles } from '../ledger/log-key.ts';
 import { ensureAccess } from '../platform/access.ts';
 import { tenantCredentials, userCredentials } from '../platform/access-paths.ts';
 import { installation, serviceEnvironment } from '../platform/config.ts';
@@ -84,6 +85,7 @@ export async function startAll(options: SystemOptions): Promise<System> {
   };
   try {
     await ensureServiceKeys(options.stateDir);
+    await ensureLogKey(logKeyFiles(options.stateDir));
     const access = await ensureAccess(options.stateDir, options.tenants ?? ['default']);
     await nats.start(renderAccounts(access));
     stopWatching = watchAccess(options.stateDir, access, nats, options.onEvent ?? (() => undefined));

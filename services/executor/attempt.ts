@@ -201,7 +201,7 @@ async function run(
         { onOutput: (stream, bytes) => logs.write(stream, bytes) },
         stop,
       );
-  recordRun(telemetry, span, startMs, end);
+  recordRun(telemetry, { parent: span, startMs, job }, end);
   const files = end.kind === 'result' ? end.result.outputs.files : [];
   const [outputs] = await Promise.all([
     telemetry.within('collect', { parent: span, attributes: { 'sandbus.artifacts': files.length } }, () =>

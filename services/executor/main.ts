@@ -5,6 +5,7 @@ import { keepCollecting } from '../platform/collecting.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
 import { messageOf, UsageError } from '../platform/errors.ts';
 import { JobStates } from '../platform/job-state.ts';
+import { observeSlots } from '../platform/metrics.ts';
 import type { ServiceContext, StartService } from '../platform/service.ts';
 import { subjects } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
@@ -43,6 +44,7 @@ export const start: StartService = async (context) => {
     handler: (delivery) => handler.handle(delivery),
     deadLetter: deadLetterTo(bus, 'executor', () => clock.nowMs()),
   });
+  observeSlots(config.slots, () => loop.busy);
   const stopNotices = bus.listen(subjects.cancelNotice(config.id), ({ data }) =>
     handler.onCancelNotice(Buffer.from(data).toString('utf8')),
   );

@@ -20,6 +20,10 @@ export const knownVariables: Readonly<Record<string, string>> = {
     'private key with which a service signs its events, <state>/keys/<service>.pem unless set',
   SANDBUS_STATE_DIR:
     'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
+  SANDBUS_LEDGER_URL:
+    'ledger in PostgreSQL, postgres://user@host/database (password: PGPASSFILE); SQLite in <state>/ledger.db unless set',
+  SANDBUS_LEDGER_KEY: 'private key with which audit signs checkpoints, <state>/keys/ledger.pem unless set',
+  SANDBUS_LEDGER_VERIFIER_KEY: 'its public part, one line, <state>/ledger.pub unless set',
   SANDBUS_TRUST_STORE: 'trust store file, <state>/trust.json unless set',
   SANDBUS_TRUST_ROOT:
     'public key of the root that signs the trust store: a file, or the key; <state>/root.pub unless set',
@@ -45,7 +49,11 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_BASH: 'interpreter for .sh, /usr/bin/bash unless set',
   SANDBUS_NODE: 'interpreter for .js and .ts, the Node that runs Sandbus unless set',
   SANDBUS_JOB_ID: 'set inside a job, by the executor',
-  OTEL_EXPORTER_OTLP_ENDPOINT: 'collector for spans by OTLP/HTTP, e.g. Jaeger',
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'collector for spans and metrics by OTLP/HTTP, e.g. http://127.0.0.1:4318',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'the same for spans alone, with its path (…/v1/traces)',
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'the same for metrics alone, with its path (…/v1/metrics)',
+  OTEL_METRICS_EXPORTER: 'otlp or none: a collector such as Jaeger takes no metrics; otlp unless set',
+  OTEL_METRIC_EXPORT_INTERVAL: 'how often metrics are exported, milliseconds; 60000 unless set',
 };
 
 /** Variables that each service has in common. Services extend this with their own. */
@@ -66,6 +74,10 @@ export const commonShape = {
     .nullable()
     .default(null),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().nullable().default(null),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url().nullable().default(null),
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: z.url().nullable().default(null),
+  OTEL_METRICS_EXPORTER: z.enum(['otlp', 'none']).default('otlp'),
+  OTEL_METRIC_EXPORT_INTERVAL: wholeNumber(1).default(60_000),
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;

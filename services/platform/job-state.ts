@@ -9,6 +9,7 @@ import type { Clock } from './clock.ts';
 import { OperationalError } from './errors.ts';
 import type { OutgoingEvent, Publisher } from './events.ts';
 import { publishEvent, signed } from './events.ts';
+import { countEnded } from './metrics.ts';
 import type { Bus } from './nats/bus.ts';
 import type { KvBucket, KvValue } from './nats/kv.ts';
 import type { JobRef, Route, TerminalKind } from './topology.ts';
@@ -192,6 +193,7 @@ export async function endJob(
   const { snapshot, changed } = await states.change(job, (entry) =>
     entry.state !== 'ended' && may(entry) ? endedEntry(entry, ours) : null,
   );
+  if (changed) countEnded(terminal);
   if (!(await republish(bus, snapshot.entry))) return null;
   const winnerId = snapshot.entry.terminal?.id ?? '';
   return { winnerId, ours: changed || winnerId === terminal.id };

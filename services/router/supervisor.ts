@@ -7,6 +7,8 @@ import type { OutgoingEvent } from '../platform/events.ts';
 import { outgoing } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
 import { endJob, LeaseObserver } from '../platform/job-state.ts';
+import type { Span } from '../platform/telemetry.ts';
+import { failSpan, traceparentOf } from '../platform/telemetry.ts';
 import { eventId, subjects } from '../platform/topology.ts';
 import type { SuperviseDecision } from './decide.ts';
 import { supervise } from './decide.ts';
@@ -97,18 +99,30 @@ async function settle({ context: { log } }: RouterParts, endings: Endings): Prom
 
 /** Ends the job as it was seen: an entry that has changed meanwhile is looked at again at the next tick. */
 async function end(parts: RouterParts, seen: JobSnapshot, decision: SuperviseDecision): Promise<void> {
-  const event = terminalEvent(seen.entry, decision);
+  const span = failedSpan(parts, seen.entry, decision);
+  const event = terminalEvent(seen.entry, decision, traceparentOf(span));
   const same = (entry: JobEntry) => entry.state === seen.entry.state && entry.beat === seen.entry.beat;
-  await endJob(parts.context.bus, parts.states, seen.entry, event, same);
+  const ended = await endJob(parts.context.bus, parts.states, seen.entry, event, same);
+  // A span that does not end is not exported: nothing failed where the job went on.
+  if (ended?.ours === true) span.end();
 }
 
-function terminalEvent(entry: JobEntry, decision: SuperviseDecision): OutgoingEvent {
+/** An executor that is lost says no more, and a deadline that passed has no other span to stand on. */
+function failedSpan({ context }: RouterParts, entry: JobEntry, decision: SuperviseDecision): Span {
+  const attributes = { 'sandbus.job.id': entry.jobId, 'sandbus.tenant': entry.tenant };
+  const span = context.telemetry.span('supervise', { parent: entry.traceparent, attributes });
+  if (decision.kind === 'rejected') failSpan(span, decision.event.reason, decision.event.detail);
+  else failSpan(span, decision.event.outcome.replaceAll('_', '-'), decision.event.error?.message ?? '');
+  return span;
+}
+
+function terminalEvent(entry: JobEntry, decision: SuperviseDecision, traceparent: string): OutgoingEvent {
   const cause = { stream: 'SUBMISSIONS', sequence: entry.submissionSequence };
   const about = {
     subject: subjects.job(decision.kind, entry),
     id: eventId('router', decision.kind, cause, entry),
     cause,
-    traceparent: entry.traceparent,
+    traceparent,
   };
   return decision.kind === 'rejected'
     ? outgoing('JobRejected', decision.event, about)

@@ -228,9 +228,14 @@ export class Bus {
     return this.#message(stream, { seq: sequence, next_by_subj: subject });
   }
 
+  /** The newest message of `subject`, or null. */
+  lastMessage(stream: string, subject: string): Promise<StreamMessage | null> {
+    return this.#message(stream, { last_by_subj: subject });
+  }
+
   async #message(
     stream: string,
-    query: { seq: number; next_by_subj?: string },
+    query: { seq: number; next_by_subj?: string } | { last_by_subj: string },
   ): Promise<StreamMessage | null> {
     try {
       return fromStored(await this.#manager.streams.getMessage(stream, query), stream);

@@ -1,64 +1,44 @@
-/**
- * Which messages may leave the bus. An event leaves after it is committed and its job has ended, so these rows are
- * written in the transaction that commits, and outlive a restart.
- */
+/** Rows about which messages may leave the bus. */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Cause, JobRef } from '../platform/topology.ts';
-import { consumers } from '../platform/topology.ts';
+import type { Cause, JobRef } from '../../platform/topology.ts';
+import { consumers } from '../../platform/topology.ts';
+import type { Deletion } from '../store.ts';
 
-/**
- * The consumer of SUBMISSIONS whose turn at this message must be over: a duplicate submission still becomes a dead
- * letter, and a late cancel is still answered.
- */
-export function consumerOf(stream: string, subject: string): string | null {
-  if (stream !== 'SUBMISSIONS') return null;
-  return subject.startsWith('job.submitted.') ? consumers.verifier.durable : consumers.routerCancels.durable;
-}
-
-export class DeletionStore {
+export class Deletions {
   readonly #statements: ReturnType<typeof prepare>;
 
   constructor(database: DatabaseSync) {
     this.#statements = prepare(database);
   }
 
-  /** `awaits` is the consumer that must have acked the message first; a second word can only lift that wait. */
-  add(message: Cause, awaits: string | null): void {
-    this.#statements.add.run(message.stream, message.sequence, awaits);
+  add({ stream, sequence, awaits }: Deletion): void {
+    this.#statements.add.run(stream, sequence, awaits);
   }
 
   /** Every message of the job, repetitions included. */
-  addJob(job: JobRef): void {
-    this.#statements.addJob.run(
-      consumers.verifier.durable,
-      consumers.routerCancels.durable,
-      job.tenant,
-      job.jobId,
-    );
-    this.#statements.addDuplicatesOfJob.run(job.tenant, job.jobId);
+  addJob({ tenant, jobId }: JobRef): void {
+    this.#statements.addJob.run(consumers.verifier.durable, consumers.routerCancels.durable, tenant, jobId);
+    this.#statements.addDuplicatesOfJob.run(tenant, jobId);
   }
 
-  has(message: Cause): boolean {
-    return this.#statements.has.get(message.stream, message.sequence) !== undefined;
+  has({ stream, sequence }: Cause): boolean {
+    return this.#statements.has.get(stream, sequence) !== undefined;
   }
 
-  /** Messages that may go now. */
   ready(limit: number): Cause[] {
     return this.#statements.ready.all(limit) as unknown as Cause[];
   }
 
-  /** Consumers that some messages wait for. */
   awaited(): string[] {
     return this.#statements.awaited.all().map((found) => String(found.awaits));
   }
 
-  /** Lifts the wait of those that `durable` has passed. */
   lift(durable: string, floor: number): void {
     this.#statements.lift.run(durable, floor);
   }
 
-  done(message: Cause): void {
-    this.#statements.done.run(message.stream, message.sequence);
+  done({ stream, sequence }: Cause): void {
+    this.#statements.done.run(stream, sequence);
   }
 
   /** The stream is gone, and its messages with it. */

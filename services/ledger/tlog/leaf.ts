@@ -1,21 +1,26 @@
-/** Leaves of the Merkle tree (RFC 6962), pure: the same record always gives the same bytes. */
-import { createHash, randomBytes } from 'node:crypto';
-import type { AuditLeaf, AuditRecord } from '../platform/codec.ts';
-import { encode } from '../platform/codec.ts';
+/** Leaves of the Merkle tree, pure: the same record always gives the same bytes. */
+import { hash, randomBytes } from 'node:crypto';
+import type { AuditLeaf, AuditRecord } from '../../platform/codec.ts';
+import { encode } from '../../platform/codec.ts';
+import { hashLeaf, sameHash } from './merkle.ts';
 
-const leafPrefix = Uint8Array.of(0);
+/** Always so many: where the salt ends and the payload begins must not be anybody's choice. */
 const saltBytes = 16;
-
-const sha256 = (...parts: readonly Uint8Array[]): Uint8Array => {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(part);
-  return hash.digest();
-};
 
 /** Hides what a short payload was, once salt and payload are erased. */
 export const newSalt = (): Uint8Array => randomBytes(saltBytes);
 
-export const payloadHash = (salt: Uint8Array, payload: Uint8Array): Uint8Array => sha256(salt, payload);
+export const payloadHash = (salt: Uint8Array, payload: Uint8Array): Uint8Array =>
+  hash('sha256', Buffer.concat([salt, payload]), 'buffer');
+
+/** Whether this is the payload that a leaf names. */
+export function isPayloadOf(
+  leaf: Pick<AuditLeaf, 'payloadHash'>,
+  salt: Uint8Array,
+  payload: Uint8Array,
+): boolean {
+  return salt.length === saltBytes && sameHash(payloadHash(salt, payload), leaf.payloadHash);
+}
 
 /** What the tree hashes: AuditLeaf, single-object encoded. */
 export function leafBytes(record: AuditLeaf): Uint8Array {
@@ -32,7 +37,7 @@ export function leafBytes(record: AuditLeaf): Uint8Array {
 }
 
 /** RFC 6962, section 2.1: SHA-256(0x00 || leaf). */
-export const leafHash = (record: AuditLeaf): Uint8Array => sha256(leafPrefix, leafBytes(record));
+export const leafHash = (record: AuditLeaf): Uint8Array => hashLeaf(leafBytes(record));
 
 /** The record with its hashes. */
 export function sealed(

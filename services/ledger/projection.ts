@@ -2,35 +2,11 @@
 import type { AuditRecord, EventName, Events } from '../platform/codec.ts';
 import { decodeAs } from '../platform/codec.ts';
 import { parseTraceparent } from '../platform/traceparent.ts';
+import type { JobRow } from './store.ts';
 
-export type JobState =
-  | 'submitted'
-  | 'verified'
-  | 'routed'
-  | 'started'
-  | 'finished'
-  | 'rejected'
-  | 'cancelled';
-
-export interface JobRow {
-  readonly tenant: string;
-  readonly jobId: string;
-  readonly firstSequence: number;
-  readonly lastLeafHash: Uint8Array;
-  /** Ledger sequence of the terminal event. */
-  readonly terminalSequence: number | null;
-  /** Null while no valid submission is known. */
-  readonly state: JobState | null;
-  readonly plugin: string | null;
-  readonly runtime: string | null;
-  readonly outcome: string | null;
-  readonly reason: string | null;
-  readonly submittedAtMs: number | null;
-  readonly updatedAtMs: number;
-  readonly traceId: string | null;
-}
-
-type Facts = Partial<Pick<JobRow, 'state' | 'plugin' | 'runtime' | 'outcome' | 'reason'>>;
+type Facts = Partial<
+  Pick<JobRow, 'state' | 'plugin' | 'pluginSha256' | 'keyIds' | 'runtime' | 'outcome' | 'reason'>
+>;
 
 const rank = {
   submitted: 1,
@@ -42,6 +18,8 @@ const rank = {
   cancelled: 5,
 } as const;
 const longestText = 512;
+/** More signatures than any plugin has. */
+const mostKeyIds = 32;
 
 /** The job after `record`; `job` is null for its first. */
 export function afterRecord(job: JobRow | null, record: AuditRecord): JobRow {
@@ -70,6 +48,8 @@ function emptyRow(record: AuditRecord): JobRow {
     terminalSequence: null,
     state: null,
     plugin: null,
+    pluginSha256: null,
+    keyIds: [],
     runtime: null,
     outcome: null,
     reason: null,
@@ -91,6 +71,8 @@ function factsIn(record: AuditRecord): Facts | null {
       return facts(record, 'JobVerified', (event) => ({
         state: 'verified',
         plugin: text(event.plugin.name),
+        pluginSha256: text(event.plugin.sha256),
+        keyIds: event.keyIds.slice(0, mostKeyIds).map(text),
         runtime: event.signedRuntime,
       }));
     case 'routed':

@@ -1,8 +1,5 @@
-/** The tables of the ledger's database. A change of these raises schemaVersion and adds a migration. */
-
-export const schemaVersion = 1;
-
-export const schemaSql = `
+/** The tables of version 1, as the first ledgers were made. What came later: migrations.ts. */
+export const firstTables = `
 -- One row for each event, never changed but for erasure (payload NULL, payload_salt empty). All that the leaf is made of
 -- is here, so leaf bytes can be made again from the row.
 CREATE TABLE record (

@@ -2,11 +2,11 @@
  * The SQLite database: how it is opened, how a transaction fails, and which failures may pass. Write-ahead log with
  * synchronous=FULL: what is committed survives a loss of power, as far as the disk keeps its promises.
  */
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
-import { schemaSql, schemaVersion } from './schema.ts';
+import { messageOf, OperationalError, UsageError } from '../../platform/errors.ts';
+import { steps } from './migrations.ts';
 
 /** Primary result codes (sqlite.org/rescode.html) that can pass by themselves or by the hand of an operator. */
 const passing = new Map([
@@ -18,6 +18,8 @@ const passing = new Map([
   [13, 'the disk is full: make room'],
   [14, 'it cannot be opened: check path and permissions'],
 ]);
+const busy = 5;
+const notADatabase = 26;
 
 /** Opens or makes the database, and checks that the settings on which durability rests are in force. */
 export function openDatabase(file: string): DatabaseSync {
@@ -38,14 +40,47 @@ export function openDatabase(file: string): DatabaseSync {
   return database;
 }
 
-function migrate(database: DatabaseSync, file: string): void {
+/** Opens a database that is there, to read it beside whoever writes it. */
+export function openForReading(file: string): DatabaseSync {
+  if (!existsSync(file)) throw new UsageError(`there is no ledger ${file}`);
+  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+  try {
+    const found = versionOf(database, file);
+    if (found !== steps.length)
+      throw new UsageError(
+        `${file} has schema version ${found}, this program reads ${steps.length}: ${mend(found)}`,
+      );
+    return database;
+  } catch (error) {
+    database.close();
+    throw resultCode(error) === notADatabase ? new UsageError(`${file} is no SQLite database`) : error;
+  }
+}
+
+const mend = (found: number): string =>
+  found < steps.length
+    ? 'start the audit service on it once, which brings it forward'
+    : 'use a newer program';
+
+const versionOf = (database: DatabaseSync, file: string): number => {
   const found = pragma(database, 'user_version');
-  if (found === schemaVersion) return;
-  if (found !== 0)
+  if (typeof found !== 'number') throw new UsageError(`${file} has no schema version`);
+  return found;
+};
+
+function migrate(database: DatabaseSync, file: string): void {
+  const found = versionOf(database, file);
+  if (found > steps.length)
     throw new UsageError(
-      `${file} has schema version ${found}, this program knows ${schemaVersion}: use a matching one`,
+      `${file} has schema version ${found}, this program knows ${steps.length}: use a newer one`,
     );
-  inTransaction(database, () => database.exec(`${schemaSql}; PRAGMA user_version = ${schemaVersion}`));
+  // Each step is whole or not at all: a crash in between is gone on with.
+  for (const [index, step] of steps.entries())
+    if (index >= found)
+      inTransaction(database, () => {
+        step(database);
+        database.exec(`PRAGMA user_version = ${index + 1}`);
+      });
 }
 
 function pragma(database: DatabaseSync, name: string): unknown {
@@ -53,10 +88,11 @@ function pragma(database: DatabaseSync, name: string): unknown {
 }
 
 /**
- * Holds `<file>.lock` until it is closed or the process dies: two writers would fork the ledger. The lock is a
- * SQLite transaction, since Node has no flock; readers of the ledger itself are not in its way.
+ * Holds `<file>.lock` until it is closed or the process dies: two writers would fork the ledger. Null while another
+ * process holds it. The lock is a SQLite transaction, since Node has no flock; readers of the ledger itself are not in
+ * its way.
  */
-export function lockForWriting(file: string): DatabaseSync {
+export function lockForWriting(file: string): DatabaseSync | null {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const lock = new DatabaseSync(`${file}.lock`, { timeout: 0 });
   try {
@@ -64,10 +100,8 @@ export function lockForWriting(file: string): DatabaseSync {
     return lock;
   } catch (error) {
     lock.close();
-    if (resultCode(error) !== 5) throw databaseFailure(error);
-    throw new UsageError(
-      `${file} belongs to another audit service that is running: stop it, or use another state folder`,
-    );
+    if (resultCode(error) !== busy) throw databaseFailure(error);
+    return null;
   }
 }
 
@@ -106,13 +140,8 @@ function rollBack(database: DatabaseSync): void {
 function databaseFailure(error: unknown): unknown {
   const hint = passing.get(resultCode(error));
   if (hint === undefined) return error;
-  return new OperationalError(
-    'LEDGER_UNAVAILABLE',
-    `ledger.db in SANDBUS_STATE_DIR: ${messageOf(error)}; ${hint}`,
-    {
-      cause: error,
-    },
-  );
+  const message = `the ledger's database: ${messageOf(error)}; ${hint}`;
+  return new OperationalError('LEDGER_UNAVAILABLE', message, { cause: error });
 }
 
 /** The primary result code of a SQLite error; 0 for any other error. */

@@ -1,22 +1,17 @@
-/** The ledger alone, on a database in memory: what makes a record, and what does not. */
+/** The ledger alone, on both stores: what makes a record, and what does not. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { DatabaseSync } from 'node:sqlite';
-import { describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
+import { cancelled, newJob, newTraceparent, submission } from '../audit/fixture.ts';
 import type { AuditRecord } from '../platform/codec.ts';
 import { encode } from '../platform/codec.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import { subjects } from '../platform/topology.ts';
-import { cancelled, newJob, newTraceparent, submission } from './fixture.ts';
-import { leafBytes } from './leaf.ts';
-import { Ledger } from './ledger.ts';
-import { schemaSql } from './schema.ts';
-
-function emptyLedger() {
-  const database = new DatabaseSync(':memory:');
-  database.exec(schemaSql);
-  return new Ledger(database);
-}
+import type { OpenLedger, TestStore } from './fixture.ts';
+import { emptyLedger, stores } from './fixture.ts';
+import { placeKey } from './keys.ts';
+import type { Ledger } from './ledger.ts';
+import { leafBytes } from './tlog/leaf.ts';
 
 function message(
   stream: string,
@@ -28,23 +23,38 @@ function message(
   return { stream, sequence, subject, data, headers };
 }
 const withId = (id: string) => ({ 'Nats-Msg-Id': id });
-const all = (ledger: Ledger): AuditRecord[] => [...ledger.records.from(0)];
+const everything = { records: 1000, bytes: 1e9 };
+const all = (ledger: Ledger): Promise<AuditRecord[]> => ledger.store.records(0, everything);
 const sha256 = (...parts: Uint8Array[]) => createHash('sha256').update(Buffer.concat(parts)).digest('hex');
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex');
 
-describe('leaves', () => {
+for (const store of stores())
+  describe(store.name, { skip: store.missing ?? false }, () => {
+    after(() => store.stop());
+    describe('leaves', () => leaves(store));
+    describe('once and only once', () => onceOnly(store));
+    describe('what the events say of a job', () => projection(store));
+    describe('a message that comes back to its stream after it was deleted', () => comesBack(store));
+  });
+
+function leaves(store: TestStore): void {
   const job = newJob();
-  const ledger = emptyLedger();
   const data = submission(job);
-  ledger.append([message('SUBMISSIONS', 1, subjects.job('submitted', job), data)], 1000);
-  ledger.append([message('SUBMISSIONS', 2, subjects.job('submitted', newJob()), data)], 900);
-  ledger.append(
-    [message('JOBS', 1, subjects.job('started', job), Buffer.from('x'), withId('executor:started:JOBS:0'))],
-    1100,
-  );
-  const [first, other, second] = all(ledger) as [AuditRecord, AuditRecord, AuditRecord];
+  let records: AuditRecord[] = [];
+  before(async () => {
+    await using ledger = await emptyLedger(store);
+    await ledger.append([message('SUBMISSIONS', 1, subjects.job('submitted', job), data)], 1000);
+    await ledger.append([message('SUBMISSIONS', 2, subjects.job('submitted', newJob()), data)], 900);
+    await ledger.append(
+      [message('JOBS', 1, subjects.job('started', job), Buffer.from('x'), withId('executor:started:JOBS:0'))],
+      1100,
+    );
+    records = await all(ledger);
+  });
+  const three = () => records as [AuditRecord, AuditRecord, AuditRecord];
 
   test('can be made again from the row', () => {
+    const [first, other, second] = three();
     for (const record of [first, other, second]) {
       assert.equal(record.payloadSalt.length, 16);
       assert.equal(hex(record.payloadHash), sha256(record.payloadSalt, record.payload ?? new Uint8Array()));
@@ -56,6 +66,7 @@ describe('leaves', () => {
   });
 
   test('are chained by job', () => {
+    const [first, other, second] = three();
     assert.deepEqual(
       [first, other, second].map((record) => hex(record.previousLeafHash)),
       ['', '', hex(first.leafHash)],
@@ -63,6 +74,7 @@ describe('leaves', () => {
   });
 
   test('have times that never go back, sequences without gap, and signers', () => {
+    const [first, other, second] = three();
     const facts = [first, other, second].map((r) => [r.sequence, r.tenantSequence, r.recordedAt, r.signer]);
     assert.deepEqual(facts, [
       [0, 0, 1000, 'submitter'],
@@ -70,9 +82,9 @@ describe('leaves', () => {
       [2, 2, 1100, 'executor'],
     ]);
   });
-});
+}
 
-describe('once and only once', () => {
+function onceOnly(store: TestStore): void {
   const job = newJob();
   const other = newJob();
   const started = subjects.job('started', job);
@@ -103,43 +115,41 @@ describe('once and only once', () => {
     ],
   ];
   for (const [what, second, eventIds] of cases)
-    test(what, () => {
-      const ledger = emptyLedger();
-      ledger.append([event], 1);
-      ledger.append([second], 2);
-      ledger.append([second, second], 3);
+    test(what, async () => {
+      await using ledger = await emptyLedger(store);
+      await ledger.append([event], 1);
+      await ledger.append([second], 2);
+      await ledger.append([second, second], 3);
       assert.deepEqual(
-        all(ledger).map((record) => record.eventId),
+        (await all(ledger)).map((record) => record.eventId),
         eventIds,
       );
-      assert.ok(ledger.has(second));
+      assert.deepEqual([...(await ledger.held([second]))], [placeKey(second)]);
     });
 
-  test('after a stream was made anew, its old places are free and its new ones are known', () => {
-    const ledger = emptyLedger();
+  test('after a stream was made anew, its old places are free and its new ones are known', async () => {
+    await using ledger = await emptyLedger(store);
     const at = (sequence: number, which: string) =>
       message('SUBMISSIONS', sequence, subjects.job('submitted', job), Buffer.from(which));
-    ledger.append([at(1, 'a'), at(2, 'b')], 1);
-    ledger.append([at(1, 'c'), at(1, 'c'), at(2, 'd'), at(3, 'e')], 2);
-    ledger.append([at(1, 'c'), at(2, 'd')], 3);
+    await ledger.append([at(1, 'a'), at(2, 'b')], 1);
+    await ledger.append([at(1, 'c'), at(1, 'c'), at(2, 'd'), at(3, 'e')], 2);
+    await ledger.append([at(1, 'c'), at(2, 'd')], 3);
     assert.equal(
-      all(ledger)
-        .map((record) => Buffer.from(record.payload ?? []).toString())
-        .join(''),
+      (await all(ledger)).map((record) => Buffer.from(record.payload ?? []).toString()).join(''),
       'abcde',
     );
   });
 
-  test('a failing append leaves nothing behind', () => {
-    const ledger = emptyLedger();
+  test('a failing append leaves nothing behind', async () => {
+    await using ledger = await emptyLedger(store);
     const bad = { ...event, sequence: 7, subject: undefined } as unknown as StreamMessage;
-    assert.throws(() => ledger.append([event, bad], 1));
-    assert.deepEqual(all(ledger), []);
-    assert.equal(ledger.append([event], 1).length, 1);
+    await assert.rejects(ledger.append([event, bad], 1));
+    assert.deepEqual(await all(ledger), []);
+    assert.equal((await ledger.append([event], 1)).length, 1);
   });
-});
+}
 
-describe('what the events say of a job', () => {
+function projection(store: TestStore): void {
   const job = newJob();
   const trace = newTraceparent();
   const submitted = message('SUBMISSIONS', 1, subjects.job('submitted', job), submission(job), {
@@ -184,29 +194,29 @@ describe('what the events say of a job', () => {
     ],
   ];
   for (const [what, messages, expected] of cases)
-    test(what, () => {
-      const ledger = emptyLedger();
-      ledger.append(messages, 5_000_000);
-      const [row] = ledger.jobs.newest(job.tenant);
+    test(what, async () => {
+      await using ledger = await emptyLedger(store);
+      await ledger.append(messages, 5_000_000);
+      const [row] = await ledger.store.jobs({ tenant: job.tenant }, { limit: 10 });
       if (expected === undefined) assert.equal(row, undefined);
       else assert.deepEqual({ ...row, ...expected }, { ...row });
     });
 
-  test('who names the trace of another tenant does not get to read it', () => {
-    const ledger = emptyLedger();
+  test('who names the trace of another tenant does not get to read it', async () => {
+    await using ledger = await emptyLedger(store);
     const spy = newJob('spy');
     const spying = message('SUBMISSIONS', 2, subjects.job('submitted', spy), submission(spy), {
       traceparent: trace,
     });
-    ledger.append([submitted, spying], 1);
-    assert.equal(ledger.jobs.read(spy)?.traceId, null);
-    assert.equal(ledger.jobs.read(job)?.traceId, trace.split('-')[1]);
+    await ledger.append([submitted, spying], 1);
+    assert.equal((await ledger.store.job(spy))?.traceId, null);
+    assert.equal((await ledger.store.job(job))?.traceId, trace.split('-')[1]);
   });
-});
+}
 
-describe('a message that comes back to its stream after it was deleted', () => {
+function comesBack(store: TestStore): void {
   const [ended, open, unreadable] = [newJob(), newJob(), newJob()];
-  const ledger = emptyLedger();
+  let ledger: OpenLedger;
   const submitted = (sequence: number, job: typeof ended) =>
     message('SUBMISSIONS', sequence, subjects.job('submitted', job), submission(job));
   const end = message(
@@ -222,9 +232,12 @@ describe('a message that comes back to its stream after it was deleted', () => {
     'Sandbus-Cause': 'SUBMISSIONS:3',
   });
   const [first, waiting] = [submitted(1, ended), submitted(2, open)];
-  ledger.append([first, end, waiting, garbage, letter], 1000);
-  for (const { stream, sequence } of [first, end, garbage, letter])
-    ledger.deletions.done({ stream, sequence });
+  before(async () => {
+    ledger = await emptyLedger(store);
+    await ledger.append([first, end, waiting, garbage, letter], 1000);
+    await ledger.store.deletionsDone([first, end, garbage, letter]);
+  });
+  after(() => ledger.store.close());
 
   const cases: [what: string, message: StreamMessage, mayLeave: boolean][] = [
     ['the submission of an ended job', first, true],
@@ -236,6 +249,6 @@ describe('a message that comes back to its stream after it was deleted', () => {
     ['another one in the same place', submitted(1, open), false],
   ];
   for (const [what, one, mayLeave] of cases)
-    test(`${what}: ${mayLeave ? 'leaves again' : 'stays'}`, () =>
-      assert.equal(ledger.releaseAgain(one), mayLeave));
-});
+    test(`${what}: ${mayLeave ? 'leaves again' : 'stays'}`, async () =>
+      assert.equal(await ledger.releaseAgain(one), mayLeave));
+}
