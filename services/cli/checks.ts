@@ -139,23 +139,36 @@ export async function checkJetStream(client: Pick<SandbusClient, 'busRefusal'>):
 
 const trialBytes = 64 * 1024;
 
+const storageDeadlineMs = 5_000;
+
 /** Where the credentials of deployment are: whether a write comes through. What it writes it removes. */
 export async function checkStorage(url: string, stateDir: string): Promise<Check[]> {
   const credentials = userCredentials(stateDir, 'deployment');
   if (!existsSync(credentials)) return [];
+  const fault = await tryToStore(url, credentials, AbortSignal.timeout(storageDeadlineMs));
+  return [
+    fault === null
+      ? found('NATS storage', 'a write was confirmed')
+      : missing('NATS storage', fault, diskMend),
+  ];
+}
+
+async function tryToStore(url: string, credentials: string, late: AbortSignal): Promise<string | null> {
   const about = { name: 'deployment', inboxPrefix: inboxPrefix('deployment'), timeoutMs: 1000 };
   try {
     const bus = await Bus.connect({ url, credentials, ...about });
+    // Everything that waits for an answer ends with the connection.
+    late.addEventListener('abort', () => void bus.abandon());
     try {
       const schemas = await bus.kv('schemas');
       await schemas.put('doctor', Buffer.alloc(trialBytes));
       await schemas.remove('doctor');
-      return [found('NATS storage', 'a write was confirmed')];
+      return null;
     } finally {
       await bus.close();
     }
   } catch (error) {
-    return [missing('NATS storage', messageOf(error), diskMend)];
+    return late.aborted ? `no write was confirmed within ${storageDeadlineMs} ms` : messageOf(error);
   }
 }
 

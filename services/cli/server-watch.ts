@@ -5,6 +5,8 @@
  */
 import { open, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../platform/errors.ts';
 
 export interface ServerFacts {
   /** A line of the server's log that says that it cannot store; null since its start. */
@@ -21,6 +23,7 @@ export type ServerDecision =
   | { readonly kind: 'wait'; readonly why: string }
   | { readonly kind: 'restart'; readonly why: string };
 
+const lookMs = 2_000;
 const leastFreeBytes = 64 * 1024 * 1024;
 /** Longer than a busy machine, or a debugger, makes a server stand still. */
 export const longestSilenceMs = 45_000;
@@ -99,7 +102,19 @@ export class ServerWatch {
     this.#answeredAtMs = performance.now();
   }
 
-  async look(): Promise<void> {
+  /** A question to a server that stands still may take long, so this does not wait for one. */
+  async keepLooking(stopping: AbortSignal): Promise<void> {
+    this.answered();
+    while (!stopping.aborted) {
+      await delay(lookMs, undefined, { signal: stopping }).catch(() => undefined);
+      if (!stopping.aborted)
+        await this.#look().catch((error: unknown) =>
+          this.#options.onEvent(`nats-server: ${messageOf(error)}`),
+        );
+    }
+  }
+
+  async #look(): Promise<void> {
     const { logFile, onEvent, restart, patienceMs } = this.#options;
     this.#complaint = (await this.#log.complaint()) ?? this.#complaint;
     const disk = await statfs(dirname(logFile));

@@ -50,9 +50,7 @@ export async function keepTopology(
   const keep = async () => {
     while (!stopping.signal.aborted) {
       await delay(lookMs, undefined, { signal: stopping.signal }).catch(() => undefined);
-      if (stopping.signal.aborted) break;
-      await look().catch(sayUnlessOperational);
-      await options.watch?.look();
+      if (!stopping.signal.aborted) await look().catch(sayUnlessOperational);
     }
   };
   const sayUnlessOperational = (error: unknown) => {
@@ -60,11 +58,12 @@ export async function keepTopology(
     if (!(error instanceof OperationalError)) options.onEvent?.(`topology: ${String(error)}`);
   };
   const keeping = keep();
+  const watching = options.watch?.keepLooking(stopping.signal);
   return {
     stop: async () => {
       stopping.abort();
       await bus.close().catch(() => undefined);
-      await keeping;
+      await Promise.all([keeping, watching]);
     },
   };
 }

@@ -27,7 +27,7 @@ before(async () => {
   if (!isRoot) return;
   const options = {
     sizeFactor: 0.01,
-    serverPatienceMs: 6_000,
+    serverPatienceMs: 15_000,
     onEvent: (line: string) => void events.push(line),
   };
   system = await startTestSystem({}, options, (stateDir) => {

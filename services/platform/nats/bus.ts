@@ -342,6 +342,11 @@ export class Bus {
     if (!this.#connection.isClosed()) await this.#connection.drain();
   }
 
+  /** Closes without a last word: what still waits for an answer fails. */
+  abandon(): Promise<void> {
+    return this.#connection.close();
+  }
+
   #checkSize(subject: string, data: Uint8Array): void {
     const room = this.maxPayload - 4096;
     if (data.length > room)
