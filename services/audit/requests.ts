@@ -7,6 +7,7 @@ import type { Bus, Reply, Request } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
 import { jobsReply, logsPage, recordsPage, spansReply } from './pages.ts';
+import { checkpointReply, proofReply, proofShapes } from './proof-requests.ts';
 import { RequestFault } from './request-fault.ts';
 import type { Waiters } from './waiters.ts';
 
@@ -24,6 +25,7 @@ const bodyShape = z.discriminatedUnion('what', [
   z.strictObject({ what: z.literal('logs'), jobId, after: z.int().min(0).default(0), limit, waitMs }),
   z.strictObject({ what: z.literal('jobs'), jobId: jobId.optional(), limit }),
   z.strictObject({ what: z.literal('spans'), jobId }),
+  ...proofShapes,
   /** How an event is decoded: the fingerprint is the 8 bytes after C3 01, in hex. */
   z.strictObject({ what: z.literal('schema'), fingerprint: z.string().regex(/^[0-9a-f]{16}$/) }),
 ]);
@@ -67,6 +69,10 @@ export async function auditRead(parts: ReadParts, request: Request): Promise<Rep
       return jsonReply(await jobsReply(parts.store, tenant, { jobId: body.jobId, limit: body.limit }));
     case 'spans':
       return jsonReply(await spansReply(parts.store, { tenant, jobId: body.jobId }));
+    case 'proof':
+      return jsonReply(await proofReply(parts.store, { tenant, jobId: body.jobId }, body));
+    case 'checkpoint':
+      return jsonReply(await checkpointReply(parts.store, body));
     case 'schema':
       return schemaReply(body.fingerprint);
   }

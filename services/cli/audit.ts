@@ -1,5 +1,7 @@
-/** `sandbus audit tail | list | show`. */
+/** `sandbus audit tail | list | show | verify | prove | checkpoint`. */
 import type { Command } from 'commander';
+import { registerCheckpoint, registerProve } from './audit-prove.ts';
+import { registerVerify } from './audit-verify.ts';
 import { define, exitsWith, once } from './command.ts';
 import { parseCount, parseSequence } from './quantities.ts';
 
@@ -20,6 +22,9 @@ export function registerAudit(program: Command): void {
   registerTail(audit);
   registerList(audit);
   registerShow(audit);
+  registerVerify(audit);
+  registerProve(audit);
+  registerCheckpoint(audit);
 }
 
 function registerTail(audit: Command): void {

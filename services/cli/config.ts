@@ -1,6 +1,8 @@
 /** What the command line takes from the environment. */
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
+import { logKeyFiles } from '../ledger/log-key.ts';
 import { tenantCredentials } from '../platform/access-paths.ts';
 import { commonShape, installation, loadConfig } from '../platform/config.ts';
 import { isTenant } from '../platform/topology.ts';
@@ -12,6 +14,8 @@ const shape = {
   ...trustShape,
   SANDBUS_ROOT_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_SIGNING_KEY: z.string().min(1).nullable().default(null),
+  SANDBUS_LEDGER_URL: z.string().min(1).nullable().default(null),
+  SANDBUS_LEDGER_VERIFIER_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LAUNCHER: z.string().min(1).default(installation.launcher),
   SANDBUS_PYTHON: z.string().min(1).default('/usr/bin/python3'),
   SANDBUS_RUBY: z.string().min(1).default('/usr/bin/ruby'),
@@ -32,6 +36,9 @@ export function loadCliConfig() {
     policy: files.policy,
     rootKey: config.SANDBUS_ROOT_KEY,
     signingKey: config.SANDBUS_SIGNING_KEY,
+    /** Of the audit service on this machine. */
+    ledger: config.SANDBUS_LEDGER_URL ?? join(config.SANDBUS_STATE_DIR, 'ledger.db'),
+    ledgerKey: config.SANDBUS_LEDGER_VERIFIER_KEY ?? logKeyFiles(config.SANDBUS_STATE_DIR).verifierKey,
     launcher: config.SANDBUS_LAUNCHER,
     interpreters: {
       python: config.SANDBUS_PYTHON,

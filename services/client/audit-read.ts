@@ -45,6 +45,31 @@ export interface Page<T> {
   readonly more: boolean;
 }
 
+export interface PathQuery {
+  readonly jobId: string;
+  /** Tenant sequence; -1 from the first event. */
+  readonly after?: number;
+  readonly treeSize?: number | undefined;
+}
+
+/** Where some of a job's records stand in the tree of a checkpoint. */
+export interface PathPage {
+  /** The signed note (C2SP tlog-checkpoint). */
+  readonly checkpoint: string;
+  readonly treeSize: number;
+  /** For each record its ledger sequence, and the hashes from its leaf up to the root, in base64. */
+  readonly leaves: readonly { readonly sequence: number; readonly inclusion: readonly string[] }[];
+  readonly next: number;
+  readonly more: boolean;
+}
+
+export interface CheckpointAnswer {
+  /** The signed note. */
+  readonly checkpoint: string;
+  /** RFC 9162 consistency proof, in base64; null where none was asked for, or from nothing. */
+  readonly consistency: readonly string[] | null;
+}
+
 export interface StoredChunk {
   /** Of the chunk in the stream LOGS. */
   readonly sequence: number;
@@ -86,6 +111,16 @@ export class AuditReader {
   async spans(jobId: string): Promise<SpanRecord[]> {
     const reply = await this.#ask({ what: 'spans', jobId }, 0);
     return parseReply<{ spans: SpanRecord[] }>(reply.data).spans;
+  }
+
+  /** Paths of a job's leaves to one checkpoint: the newest, or the one of an earlier page. */
+  async paths(query: PathQuery): Promise<PathPage> {
+    return parseReply<PathPage>((await this.#ask({ what: 'proof', ...query }, 0)).data);
+  }
+
+  /** The newest checkpoint, with the proof that it goes on from a tree of `since` records. */
+  async checkpoint(since?: number): Promise<CheckpointAnswer> {
+    return parseReply<CheckpointAnswer>((await this.#ask({ what: 'checkpoint', since }, 0)).data);
   }
 
   async #page(query: PageQuery & { readonly what: string }) {

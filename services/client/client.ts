@@ -4,7 +4,7 @@ import { encode } from '../platform/codec.ts';
 import { OperationalError, UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
-import type { Entry, JobSummary, SpanRecord } from './audit-read.ts';
+import type { CheckpointAnswer, Entry, JobSummary, PathPage, PathQuery, SpanRecord } from './audit-read.ts';
 import { AuditReader } from './audit-read.ts';
 import type { ContentInput } from './content.ts';
 import { openContent } from './content.ts';
@@ -166,6 +166,20 @@ export class SandbusClient {
   /** Spans of the job's trace that have been stored; services store theirs a moment after they end. */
   spans(jobId: string): Promise<SpanRecord[]> {
     return this.#reader.spans(checkJobId(jobId));
+  }
+
+  /**
+   * What proves where the job's records stand: pages of paths to one checkpoint. Throws NOT_SIGNED_YET within a second of
+   * its last event, UNAVAILABLE.
+   */
+  paths(query: PathQuery): Promise<PathPage> {
+    checkJobId(query.jobId);
+    return this.#reader.paths(query);
+  }
+
+  /** The ledger's newest checkpoint, and the proof that it goes on from a tree of `since` records. */
+  checkpoint(since?: number): Promise<CheckpointAnswer> {
+    return this.#reader.checkpoint(since);
   }
 
   /** The bytes of an output or artifact of one of the tenant's jobs. Throws at the end if they are not those. */

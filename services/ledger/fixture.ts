@@ -2,8 +2,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { encode } from '../platform/codec.ts';
+import type { JobRef } from '../platform/topology.ts';
 import { Ledger } from './ledger.ts';
 import { claimWriter } from './open.ts';
+import type { PostgresServer } from './postgres/server-fixture.ts';
+import { debianPackage, findPostgres, startPostgres } from './postgres/server-fixture.ts';
 import type { LedgerWriter } from './store.ts';
 
 export interface TestStore {
@@ -32,7 +36,48 @@ function sqlite(): TestStore {
   };
 }
 
-export const stores = (): TestStore[] => [sqlite()];
+/** Of a ledger that nobody has open. */
+const emptied = [
+  ...[
+    'duplicate',
+    'record',
+    'stream',
+    'job',
+    'job_key',
+    'subtree',
+    'checkpoint',
+    'deletion',
+    'feed',
+    'erased',
+    'span',
+  ],
+]
+  .map((table) => `DELETE FROM sandbus.${table}`)
+  .join('; ');
+
+function postgres(): TestStore {
+  let server: Promise<PostgresServer> | null = null;
+  let location: string | null = null;
+  const start = () => {
+    server ??= startPostgres();
+    return server;
+  };
+  return {
+    name: 'PostgreSQL',
+    missing:
+      findPostgres() === null ? `PostgreSQL is not there: install Debian's package ${debianPackage}` : null,
+    // One database, emptied each time: making one costs more than most tests.
+    make: async () => {
+      const { database, query } = await start();
+      if (location === null) location = await database();
+      else await query(location, emptied);
+      return location;
+    },
+    stop: async () => (await server)?.stop(),
+  };
+}
+
+export const stores = (): TestStore[] => [sqlite(), postgres()];
 
 /** The writer of a ledger that nobody else writes. */
 export async function writerOf(location: string): Promise<LedgerWriter> {
@@ -47,4 +92,27 @@ export type OpenLedger = Ledger & AsyncDisposable;
 export async function emptyLedger(store: TestStore): Promise<OpenLedger> {
   const ledger = await Ledger.open(await writerOf(await store.make()));
   return Object.assign(ledger, { [Symbol.asyncDispose]: () => ledger.store.close() });
+}
+
+/** A JobVerified of a job, by one key. */
+export function verified(job: JobRef, keyId: string, sha256: string): Uint8Array {
+  const limits = {
+    memoryBytes: 1,
+    cpuMillis: 1,
+    wallMs: 1,
+    cpuTimeMs: null,
+    processes: 1,
+    outputBytes: 1,
+    tmpBytes: 1,
+  };
+  return encode('JobVerified', {
+    ...{ ...job, verifiedAt: 1, submissionSequence: 1, plugin: { name: 'hello.sh', sha256, size: 1 } },
+    ...{ contentHead: Buffer.from('#!'), envelope: Buffer.from('{}'), keyIds: [keyId] },
+    ...{ trustStoreVersion: 1, trustStoreDigest: '', policyDigest: '' },
+    ...{ signedRuntime: 'bash', signedArchitecture: null },
+    spec: {
+      ...{ args: [], env: {}, stdin: null, inputs: [], limits, requiresGpu: false, network: 'none' },
+      ...{ maxAttempts: 1, deadline: 1, labels: {} },
+    },
+  });
 }

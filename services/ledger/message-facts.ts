@@ -61,7 +61,8 @@ export function ledgerCause(message: StreamMessage): Cause | null {
   return cause.stream === message.stream && cause.sequence >= message.sequence ? null : cause;
 }
 
-function kindOf(subject: string): string {
+/** The kind of event that a subject names; its second token where it is none of ours. */
+export function kindOf(subject: string): string {
   const [first = noToken, second = noToken] = subject.split('.');
   return parseJobSubject(subject)?.kind ?? (first === 'work' ? 'routed' : second);
 }

@@ -9,6 +9,7 @@ import { authors, eventId, serviceNames, subjects } from '../../platform/topolog
 import { signCheckpoint } from './checkpoint.ts';
 import { CompactRange } from './compact-range.ts';
 import { sealed } from './leaf.ts';
+import type { Signer, VerifierKey } from './note.ts';
 import { verifierKeyOf } from './note.ts';
 import type { HashLevel, HashSource } from './proofs.ts';
 
@@ -40,19 +41,32 @@ export class MemoryHashes implements HashSource {
   }
 }
 
+const newKey = (): KeyObject => generateKeyPairSync('ed25519').privateKey;
+const newServiceKeys = (): ReadonlyMap<string, KeyObject> =>
+  new Map(serviceNames.map((name) => [name, newKey()]));
+
 export const logName = 'sandbus.example/ledger';
 
 /** A log with a key of its own, whose services sign as they do on the bus. */
 export class MemoryLog {
   readonly hashes = new MemoryHashes();
   readonly records: AuditRecord[] = [];
-  readonly signer = { name: logName, key: generateKeyPairSync('ed25519').privateKey };
-  readonly verifierKey = verifierKeyOf(logName, this.signer.key);
-  readonly #services: ReadonlyMap<string, KeyObject> = new Map(
-    serviceNames.map((name) => [name, generateKeyPairSync('ed25519').privateKey]),
-  );
+  readonly signer: Signer;
+  readonly verifierKey: VerifierKey;
+  readonly #services: ReadonlyMap<string, KeyObject>;
   readonly #lastLeaf = new Map<string, Uint8Array>();
   readonly #tenantSizes = new Map<string, number>();
+
+  constructor(signer = { name: logName, key: newKey() }, services = newServiceKeys()) {
+    this.signer = signer;
+    this.verifierKey = verifierKeyOf(signer.name, signer.key);
+    this.#services = services;
+  }
+
+  /** An empty log by the same hands. */
+  another(): MemoryLog {
+    return new MemoryLog(this.signer, this.#services);
+  }
 
   /** The services' public keys. */
   get keyring(): Keyring {

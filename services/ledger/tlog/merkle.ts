@@ -13,22 +13,29 @@ const nodePrefix = 0x01;
 /** One node's input, used again and again: hashing is synchronous, so it is never in use twice. */
 const nodeInput = Buffer.alloc(1 + 2 * hashBytes, nodePrefix);
 
+/**
+ * SHA-256. By way of a string, because Node makes an ArrayBuffer of its own for each digest that it returns as bytes: that
+ * takes three times as long, and ten times the memory.
+ */
+export const sha256 = (input: Uint8Array): Uint8Array =>
+  Buffer.from(hash('sha256', input, 'binary'), 'binary');
+
 /** Root of the tree without leaves: the hash of nothing. */
-export const emptyRoot: Uint8Array = hash('sha256', '', 'buffer');
+export const emptyRoot: Uint8Array = sha256(new Uint8Array());
 
 /** SHA-256(0x00 || leaf). */
 export function hashLeaf(leaf: Uint8Array): Uint8Array {
   const input = Buffer.allocUnsafe(1 + leaf.length);
   input[0] = leafPrefix;
   input.set(leaf, 1);
-  return hash('sha256', input, 'buffer');
+  return sha256(input);
 }
 
 /** SHA-256(0x01 || left || right), of two hashes. */
 export function hashNode(left: Uint8Array, right: Uint8Array): Uint8Array {
   nodeInput.set(left, 1);
   nodeInput.set(right, 1 + hashBytes);
-  return hash('sha256', nodeInput, 'buffer');
+  return sha256(nodeInput);
 }
 
 export const sameHash = (a: Uint8Array, b: Uint8Array): boolean =>

@@ -1,8 +1,9 @@
 /**
  * Proofs made from stored hashes. A store keeps the leaves' hashes and those of complete subtrees of 2^8, 2^16 and 2^24
  * leaves; every other node is made of at most 256 of them. A proof touches at most two runs of 256 on each level: where
- * it starts, and the right edge of the tree.
+ * it starts, and the right edge of the tree. Throws MissingHashes where stored hashes are not there.
  */
+import { UsageError } from '../../platform/errors.ts';
 import { CompactRange, subtreesOf } from './compact-range.ts';
 import { emptyRoot, hashBytes, hashNode } from './merkle.ts';
 
@@ -18,21 +19,28 @@ export interface HashSource {
 }
 
 /** RFC 9162, section 2.1.3.1: shows that leaf `index` is in the tree of the first `size` leaves. */
-export async function inclusionProof(source: HashSource, index: number, size: number): Promise<Uint8Array[]> {
-  if (!(index >= 0 && index < size)) throw new RangeError(`leaf ${index} is not in a tree of ${size}`);
+export function inclusionProof(source: HashSource, index: number, size: number): Promise<Uint8Array[]> {
+  return inclusionProofs(source, size)(index);
+}
+
+/** The same for several leaves of one tree: what was read for one is not read again for the next. */
+export function inclusionProofs(source: HashSource, size: number): (index: number) => Promise<Uint8Array[]> {
   const nodes = new Nodes(source, size);
-  const path: Uint8Array[] = [];
-  for (let [start, end] = [0, size]; end - start > 1; ) {
-    const middle = start + split(end - start);
-    if (index < middle) {
-      path.push(await nodes.ofRange(middle, end));
-      end = middle;
-    } else {
-      path.push(await nodes.ofRange(start, middle));
-      start = middle;
+  return async (index) => {
+    if (!(index >= 0 && index < size)) throw new RangeError(`leaf ${index} is not in a tree of ${size}`);
+    const path: Uint8Array[] = [];
+    for (let [start, end] = [0, size]; end - start > 1; ) {
+      const middle = start + split(end - start);
+      if (index < middle) {
+        path.push(await nodes.ofRange(middle, end));
+        end = middle;
+      } else {
+        path.push(await nodes.ofRange(start, middle));
+        start = middle;
+      }
     }
-  }
-  return path.reverse();
+    return path.reverse();
+  };
 }
 
 /** RFC 9162, section 2.1.4.1: shows that the tree of the first `older` leaves is how that of `newer` began. */
@@ -75,7 +83,7 @@ export async function rootOf(source: HashSource, size: number): Promise<Uint8Arr
   return size === 0 ? emptyRoot : new Nodes(source, size).ofRange(0, size);
 }
 
-/** Stored hashes lie in runs of 256, each read once and whole. */
+/** Stored hashes lie in runs of 256, each read once and whole, and kept: 8 KiB each. */
 const runLength = 256;
 
 class Nodes {
@@ -136,15 +144,18 @@ function whole(
   count: number,
 ): readonly Uint8Array[] {
   if (hashes.length !== count || hashes.some((one) => one.length !== hashBytes))
-    throw new MissingHashes(
-      `the ledger lacks hashes of level ${level} between ${from} and ${from + count - 1}: run \`sandbus audit verify\``,
-    );
+    throw new MissingHashes(level, from, count);
   return hashes;
 }
 
-/** Stored hashes that must be there are not. */
-export class MissingHashes extends Error {
-  override readonly name = 'MissingHashes';
+/** Hashes that must be stored are not: the ledger is damaged, or smaller than was asked. */
+export class MissingHashes extends UsageError {
+  constructor(level: HashLevel, from: number, count: number) {
+    super(
+      `the ledger has not all of the ${count} hashes of level ${level} from number ${from} on: run \`sandbus audit verify\``,
+      1,
+    );
+  }
 }
 
 function pairs(hashes: readonly Uint8Array[]): Uint8Array[] {
