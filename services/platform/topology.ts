@@ -59,6 +59,7 @@ export const subjects = {
   job: (kind: Exclude<JobEventKind, 'routed'>, job: JobRef) => `job.${kind}.${job.tenant}.${job.jobId}`,
   work: (route: Route, job: JobRef) =>
     `work.${route.runtime}.${route.deviceClass}.${job.tenant}.${job.jobId}`,
+  workOf: (job: JobRef) => `work.*.*.${job.tenant}.${job.jobId}`,
   log: (job: JobRef, stream: LogStream) => `log.${job.tenant}.${job.jobId}.${stream}`,
   logsOf: (job: JobRef) => `log.${job.tenant}.${job.jobId}.*`,
   trace: (service: string) => `trace.${service}`,

@@ -64,10 +64,15 @@ export class KvBucket {
    * Calls `onValue` for each key as it stands, then for what changes; null stands for a removed key. Of changes that
    * follow each other closely only the last may be seen. Resolves when all keys that there are have been seen; returns
    * its stop. It walks the bucket's messages by sequence: that needs no consumer, which services may not make and which
-   * can be lost, and goes on after any trouble where it was; in a bucket that was made anew, from its beginning.
+   * can be lost, and goes on after any trouble where it was; in a bucket that was made anew, from its beginning, after
+   * `onReset`: nothing that was seen before is there any more.
    */
-  async watch(onValue: (key: string, value: KvValue | null) => void): Promise<() => void> {
+  async watch(
+    onValue: (key: string, value: KvValue | null) => void,
+    onReset: () => void = () => undefined,
+  ): Promise<() => void> {
     let next = 1;
+    let bucket = await this.#whichBucket();
     let lookAtMs = 0;
     let stopped = false;
     let timer: NodeJS.Timeout | undefined;
@@ -78,7 +83,11 @@ export class KvBucket {
       }
       if (performance.now() < lookAtMs) return;
       lookAtMs = performance.now() + newBucketMs;
-      if ((await this.#lastRevision()) < next - 1) next = 1;
+      const now = await this.#whichBucket();
+      if (now === bucket) return;
+      bucket = now;
+      next = 1;
+      onReset();
     };
     const later = () => {
       if (!stopped)
@@ -114,8 +123,9 @@ export class KvBucket {
     }
   }
 
-  async #lastRevision(): Promise<number> {
-    return (await this.#manager.streams.info(`KV_${this.#name}`)).state.last_seq;
+  /** When it was made tells one bucket from the next of the same name. */
+  async #whichBucket(): Promise<string> {
+    return (await this.#manager.streams.info(`KV_${this.#name}`)).created;
   }
 
   async #write<T>(action: () => Promise<T>): Promise<T | null> {
