@@ -4,7 +4,7 @@ import { messageOf, OperationalError } from '../errors.ts';
 import type { EventIdentity } from '../event-keys.ts';
 import type { Needs, ObjectBucketName } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
-import { connect } from './connection.ts';
+import { connect, ownId } from './connection.ts';
 import {
   isConflict,
   isDiskFull,
@@ -62,10 +62,12 @@ export class Bus {
   readonly #connection: NatsConnection;
   readonly #stream: JetStreamClient;
   readonly #manager: JetStreamManager;
+  readonly #credentials: string | null;
   readonly #writes = new WriteWatch();
 
-  private constructor(connection: NatsConnection, manager: JetStreamManager, identity: EventIdentity | null) {
-    this.identity = identity;
+  private constructor(connection: NatsConnection, manager: JetStreamManager, options: BusOptions) {
+    this.identity = options.identity ?? null;
+    this.#credentials = options.credentials;
     this.#connection = connection;
     this.#stream = connection.jetstream({ timeout: 10_000 });
     this.#manager = manager;
@@ -74,7 +76,7 @@ export class Bus {
   static async connect(options: BusOptions): Promise<Bus> {
     const connection = await connect(options);
     const manager = await connection.jetstreamManager({ checkAPI: false });
-    return new Bus(connection, manager, options.identity ?? null);
+    return new Bus(connection, manager, options);
   }
 
   get maxPayload(): number {
@@ -93,6 +95,11 @@ export class Bus {
   /** What this connection cannot get stored at the moment, each as a sentence. */
   get writeTroubles(): string[] {
     return this.#writes.troubles;
+  }
+
+  /** An id for `text` that is always the same, and that nobody without our credentials can guess. */
+  ownId(text: string): string {
+    return ownId(this.#credentials, text);
   }
 
   /** Resolves when the connection is closed for good, with the error if there was one. */
