@@ -18,7 +18,8 @@ const allowed: Record<string, readonly string[]> = {
   verifier: ['platform', 'trust', 'trust-store', 'schemas'],
   router: ['platform', 'schemas'],
   executor: ['platform', 'trust', 'trust-store', 'schemas'],
-  audit: ['platform', 'schemas'],
+  audit: ['platform', 'ledger', 'schemas'],
+  ledger: ['platform', 'schemas'],
   client: ['platform', 'schemas'],
 };
 /** The command line starts the services, each by one lazy import, and builds on everything else. */
@@ -29,9 +30,13 @@ const confined: [module: string, where: RegExp][] = [
   ['nats', /^services\/platform\/nats\//],
   ['avsc', /^services\/platform\/codec\.ts$/],
   ['node:child_process', /^services\/platform\/process\.ts$/],
-  ['node:sqlite', /^services\/audit\//],
+  ['node:sqlite', /^services\/(ledger\/sqlite\/|ledger\/verify-fixture\.ts$|audit\/fixture\.ts$)/],
+  ['pg', /^services\/ledger\/(postgres\/|verify-fixture\.ts$)/],
+  ['fastify', /^services\/audit\/query\//],
+  ['@fastify', /^services\/audit\/query\//],
   ['pino', /^services\/platform\/log\.ts$/],
   ['@noble/ed25519', /^services\/trust\//],
+  ['@opentelemetry/sdk-metrics', /^services\/platform\/metrics\.ts$/],
   ['@opentelemetry/sdk-node', /^services\/platform\/telemetry\.ts$/],
   ['commander', /^services\/cli\//],
 ];

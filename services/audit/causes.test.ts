@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { placeKey } from '../ledger/keys.ts';
 import { OperationalError } from '../platform/errors.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import { headerNames } from '../platform/topology.ts';
@@ -35,7 +36,7 @@ describe('order respects cause', () => {
     test(`${batch} | ${committed} | ${order}`, async () => {
       const known = committed.split(' ').map(longName);
       const { messages, failed } = await causesFirst(batch.split(' ').map(message), {
-        committed: ({ stream, sequence }) => known.includes(`${stream}:${sequence}`),
+        committed: async (places) => new Set(places.map(placeKey).filter((key) => known.includes(key))),
         fetch: async (cause) => {
           const found = onTheBus
             .map(message)
@@ -51,7 +52,8 @@ describe('order respects cause', () => {
     const away = new OperationalError('READ_FAILED', 'away');
     const batch = ['J3<J2', 'S4', 'J7<S6'].map(message);
     const { messages, failed } = await causesFirst(batch, {
-      committed: ({ stream }) => stream === 'SUBMISSIONS',
+      committed: async (places) =>
+        new Set(places.filter(({ stream }) => stream === 'SUBMISSIONS').map(placeKey)),
       fetch: () => Promise.reject(away),
     });
     assert.deepEqual(messages, batch.slice(1));

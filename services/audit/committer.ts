@@ -1,4 +1,6 @@
 /** From deliveries to the ledger: causes first, one transaction for all that is queued, then the handlers return. */
+import type { Ledger } from '../ledger/ledger.ts';
+import { hasJob } from '../ledger/message-facts.ts';
 import type { Clock } from '../platform/clock.ts';
 import { toMicros } from '../platform/clock.ts';
 import type { AuditRecord } from '../platform/codec.ts';
@@ -8,8 +10,6 @@ import { fetchCause } from './authenticity.ts';
 import { causesFirst } from './causes.ts';
 import type { Pending } from './group-commit.ts';
 import { GroupCommit } from './group-commit.ts';
-import type { Ledger } from './ledger.ts';
-import { hasJob } from './message-facts.ts';
 
 export interface CommitterParts {
   readonly bus: Pick<Bus, 'messageAt' | 'identity'>;
@@ -38,11 +38,11 @@ export class Committer {
     const { messages, failed } = await causesFirst(
       batch.map((pending) => pending.item),
       {
-        committed: (cause) => ledger.has(cause),
+        committed: (places) => ledger.held(places),
         fetch: (cause, effect) => fetchCause(bus, cause, effect),
       },
     );
-    const records = ledger.append(messages, toMicros(clock.nowMs()));
+    const records = await ledger.append(messages, toMicros(clock.nowMs()));
     this.#trace(batch, records);
     onCommitted(records);
     for (const pending of batch) {
@@ -52,13 +52,16 @@ export class Committer {
     }
   }
 
-  /** One span for each new event of a job, from its arrival to its commit; a redelivery makes none. */
+  /**
+   * One span for each new event of a job, from its arrival to its commit; a redelivery makes none, nor does an event that
+   * belongs to no trace: its span would be a trace of its own beside that of the job.
+   */
   #trace(batch: readonly Pending<StreamMessage>[], records: readonly AuditRecord[]): void {
     const arrivals = new Map(
       batch.map(({ item, receivedAtMs }) => [placeOf(item.stream, item.sequence), receivedAtMs]),
     );
     for (const record of records) {
-      if (!hasJob(record)) continue;
+      if (!hasJob(record) || record.traceparent === null) continue;
       const startMs = arrivals.get(placeOf(record.stream, record.streamSequence));
       this.#parts.telemetry
         .span('audit.commit', {

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ensureLogKey, logKeyFiles } from '../ledger/log-key.ts';
+import type { SqliteWriter } from '../ledger/sqlite/writer.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { AuditPage, AuditRecord } from '../platform/codec.ts';
 import { decodeAs, encode } from '../platform/codec.ts';
@@ -27,6 +29,7 @@ export interface Fixture {
   /** The same server again, on the same port with the same files. */
   restartServer(): Promise<void>;
   readonly stateDir: string;
+  readonly ledgerFile: string;
   readonly context: ServiceContext;
   startAudit(prepare?: (database: DatabaseSync) => void): Promise<RunningService>;
   /** Reads the ledger beside the service. */
@@ -45,24 +48,40 @@ export async function fixture(): Promise<Fixture> {
   let server: NatsServer = await startNatsServer({ storeDir });
   const bus = await Bus.connect({ url: server.url, name: 'test', credentials: null, identity });
   await bus.ensureTopology({ replicas: 1, sizeFactor: 0.1 });
-  telemetry ??= Telemetry.start({ service: 'audit', sink: (bytes) => spanSink(bytes), otlpEndpoint: null });
+  telemetry ??= Telemetry.start({
+    service: 'audit',
+    sink: (bytes) => spanSink(bytes),
+    exported: false,
+    metrics: { exported: false, intervalMs: 60_000 },
+  });
   spanSink = async (bytes) =>
     void (await publishSigned(bus, subjects.trace('audit'), `audit:spans:${randomUUID()}`, bytes));
   const log = createLogger('audit', 'fatal');
   const context = { bus, log, telemetry, clock: systemClock };
   const ledgerFile = join(stateDir, 'ledger.db');
-  const config = { ledgerFile, downloadFolder: join(stateDir, 'downloads') };
+  const logKey = logKeyFiles(stateDir);
+  await ensureLogKey(logKey);
+  const config = {
+    ledger: ledgerFile,
+    logKey,
+    query: null,
+    keep: { payloadDays: null, spanDays: null },
+    downloadFolder: join(stateDir, 'downloads'),
+  };
   const running = new Set<RunningService>();
   return {
-    ...{ bus, url: server.url, stateDir, context },
+    ...{ bus, url: server.url, stateDir, ledgerFile, context },
     restartServer: async () => {
       await server.stop();
       server = await startNatsServer({ storeDir, port: Number(new URL(server.url).port) });
     },
     startAudit: async (prepare) => {
-      const service = await startAudit(context, config, prepare);
+      const service = await startAudit(context, config, (store) =>
+        prepare?.((store as SqliteWriter).database),
+      );
       const once = {
         failed: service.failed,
+        checks: service.checks ?? [],
         stop: () => (running.delete(once) ? service.stop() : Promise.resolve()),
       };
       running.add(once);
@@ -200,15 +219,15 @@ export async function askJson(bus: Bus, tenant: string, body: unknown): Promise<
   return JSON.parse(Buffer.from((await ask(bus, tenant, body)).data).toString());
 }
 
-/** Every message of AUDIT, with the ledger sequence of its header. */
+/** Every record in AUDIT, with the ledger sequence of its header. */
 export async function feed(
   bus: Bus,
 ): Promise<{ ledgerSequence: number; subject: string; record: AuditRecord }[]> {
   const all = [];
-  for (let next = await bus.nextMessage('AUDIT', 1, '>'); next !== null; ) {
+  for (let next = await bus.nextMessage('AUDIT', 1, 'audit.>'); next !== null; ) {
     const ledgerSequence = Number(next.headers[headerNames.ledgerSequence]);
     all.push({ ledgerSequence, subject: next.subject, record: decodeAs('AuditRecord', next.data) });
-    next = await bus.nextMessage('AUDIT', next.sequence + 1, '>');
+    next = await bus.nextMessage('AUDIT', next.sequence + 1, 'audit.>');
   }
   return all;
 }

@@ -1,4 +1,5 @@
 /** Deliveries to the ledger and to the span store. A handler returns when what it was given is on disk. */
+import type { LedgerWriter, StoredSpan } from '../ledger/store.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Handler } from '../platform/consume.ts';
 import { checkSigned } from '../platform/events.ts';
@@ -6,8 +7,6 @@ import type { Bus } from '../platform/nats/bus.ts';
 import { checkEvent } from './authenticity.ts';
 import type { Committer } from './committer.ts';
 import { GroupCommit } from './group-commit.ts';
-import type { SpanStore } from './span-store.ts';
-import type { StoredSpan } from './spans.ts';
 import { parseSpans } from './spans.ts';
 
 /** Any bytes of a submitter are recorded; of services, those that a service stands by. */
@@ -19,9 +18,9 @@ export function eventHandler(bus: Bus, committer: Committer): Handler {
 }
 
 /** Throws PoisonError for what are no spans, or not by the service that they name. */
-export function spanHandler(bus: Bus, spans: SpanStore, clock: Clock): Handler {
+export function spanHandler(bus: Bus, store: LedgerWriter, clock: Clock): Handler {
   const group = new GroupCommit<readonly StoredSpan[]>(async (batch) => {
-    spans.add(batch.flatMap((pending) => pending.item));
+    await store.addSpans(batch.flatMap((pending) => pending.item));
     for (const pending of batch) pending.resolve();
   });
   return async (delivery) => {

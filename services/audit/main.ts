@@ -1,23 +1,33 @@
 /** The audit service: commits every event to the ledger before it is acked, feeds AUDIT, keeps spans, answers readers. */
-import type { DatabaseSync } from 'node:sqlite';
+import { Ledger } from '../ledger/ledger.ts';
+import { loadLogKey } from '../ledger/log-key.ts';
+import { claimWriter, isPostgres } from '../ledger/open.ts';
+import type { LedgerReader, LedgerWriter } from '../ledger/store.ts';
+import type { Signer } from '../ledger/tlog/note.ts';
 import type { Loop } from '../platform/consume.ts';
 import { consume } from '../platform/consume.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
 import { OperationalError } from '../platform/errors.ts';
+import { parseTokens } from '../platform/query-tokens.ts';
 import type { RunningService, ServiceContext, StartService } from '../platform/service.ts';
 import { consumers, requestFilters } from '../platform/topology.ts';
+import { WatchedFile } from '../platform/watched-file.ts';
 import { Answers } from './answers.ts';
+import { catchUp } from './catch-up.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { Committer } from './committer.ts';
 import type { AuditConfig } from './config.ts';
 import { auditConfig } from './config.ts';
-import { lockForWriting, openDatabase } from './database.ts';
 import { Downloads } from './downloads.ts';
+import { Expiry } from './expiry.ts';
+import { Feed } from './feed.ts';
 import { eventHandler, spanHandler } from './handler.ts';
-import { Ledger } from './ledger.ts';
+import { operate } from './operate.ts';
 import { Outbox } from './outbox.ts';
+import { serveQueries } from './query/server.ts';
 import { auditRead, wakeReaders } from './requests.ts';
 import { Retention } from './retention.ts';
-import { SpanStore } from './span-store.ts';
+import { serveWhenClaimed } from './standby.ts';
 import { Waiters } from './waiters.ts';
 
 /** Messages of a stream on their way to one commit. */
@@ -27,77 +37,97 @@ const pollLimits = { total: 4096, perTenant: 512 };
 
 export const start: StartService = (context) => startAudit(context, auditConfig());
 
-/** `prepare` is for tests that shrink the database. */
+/** Stands by while another audit service writes this ledger. `prepare` is for tests that shrink the database. */
 export async function startAudit(
   context: ServiceContext,
   config: AuditConfig,
-  prepare: (database: DatabaseSync) => void = () => undefined,
+  prepare: (store: LedgerWriter) => void = () => undefined,
 ): Promise<RunningService> {
-  const lock = lockForWriting(config.ledgerFile);
-  const database = openDatabase(config.ledgerFile);
-  prepare(database);
-  const close = () => {
-    database.close();
-    lock.close();
+  const signer = loadLogKey(config.logKey);
+  const serve = async (store: LedgerWriter) => {
+    try {
+      prepare(store);
+      return await run(context, config, signer, store);
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
   };
-  try {
-    return await run(context, config, database, close);
-  } catch (error) {
-    close();
-    throw error;
-  }
+  return serveWhenClaimed({
+    claim: () => claimWriter(config.ledger),
+    serve,
+    isPatient: isPostgres(config.ledger),
+    log: context.log,
+  });
 }
 
-async function run(context: ServiceContext, config: AuditConfig, database: DatabaseSync, close: () => void) {
+async function run(
+  context: ServiceContext,
+  config: AuditConfig,
+  signer: Signer,
+  store: LedgerWriter,
+): Promise<RunningService> {
   const { bus, log, telemetry, clock } = context;
-  const ledger = new Ledger(database);
-  const spans = new SpanStore(database);
+  const ledger = await Ledger.open(store);
+  const feed = new Feed(bus);
+  await catchUpIfPossible(ledger, feed, context);
   const waiters = new Waiters(pollLimits);
-  const outbox = new Outbox(bus, ledger.records, database, log);
-  const retention = new Retention(bus, ledger, database, log);
+  const outbox = new Outbox({ feed, store, origin: signer.name, log });
+  const retention = new Retention(bus, ledger, log);
+  const onSigned = () => outbox.worker.wake();
+  const checkpoints = new Checkpoints({ ledger, signer, clock, log, onSigned });
   const downloads = new Downloads(config.downloadFolder, () => bus.objects('artifacts'));
+  const expiry = new Expiry({ store, keep: config.keep, clock, log });
+  const workers = [outbox.worker, checkpoints.worker, retention.worker, expiry.worker];
+  const woken = workers.filter((worker) => worker !== expiry.worker);
   const committer = new Committer({
     ...{ bus, ledger, telemetry, clock },
     onCommitted: (records) => {
       wakeReaders(waiters, records);
-      outbox.worker.wake();
-      retention.worker.wake();
+      for (const worker of woken) worker.wake();
     },
   });
-  await locate(outbox, context);
   await downloads.start();
-  outbox.worker.wake();
-  retention.worker.wake();
-  const loops = startLoops(context, committer, spans);
+  for (const worker of workers) worker.wake();
+  const queries = await startQueries(context, config, store);
+  const loops = startLoops(context, committer, store);
   const answers = new Answers(context);
-  answers.serve(requestFilters.auditRead, (request) => auditRead({ bus, ledger, spans, waiters }, request));
+  answers.serve(requestFilters.auditRead, (request) => auditRead({ bus, store, waiters }, request));
+  answers.serve(requestFilters.auditOperate, (request) => operate({ store, log }, request));
   answers.serve(requestFilters.download, (request) => downloads.serve(request));
   return {
-    failed: Promise.race([
-      ...loops.map((loop) => loop.failed),
-      outbox.worker.failed,
-      retention.worker.failed,
-    ]),
+    failed: Promise.race([...[...loops, ...workers].map(({ failed }) => failed), store.lost]),
     stop: async () => {
       waiters.close();
-      await Promise.all([answers.stop(), ...loops.map((loop) => loop.stop())]);
-      await Promise.all([outbox.worker.stop(), retention.worker.stop(), downloads.stop()]);
-      close();
+      await Promise.all([answers.stop(), queries?.stop(), ...loops.map((loop) => loop.stop())]);
+      await Promise.all([...workers.map((worker) => worker.stop()), downloads.stop()]);
+      await store.close();
     },
   };
 }
 
-/** A feed that is away may come later; a feed that is ahead of the ledger ends the start. */
-async function locate(outbox: Outbox, { log }: ServiceContext): Promise<void> {
+/** Over HTTP, where that is configured. They get the reader's part of the store alone. */
+async function startQueries({ log, clock }: ServiceContext, { query }: AuditConfig, store: LedgerReader) {
+  if (query === null) return null;
+  const tokens = new WatchedFile(query.tokens, parseTokens, log);
+  const served = await serveQueries({ store, tokens: () => tokens.current(), clock, log }, query.address);
+  log.info({ url: served.url }, 'queries are answered');
+  if (!/^(127\.|localhost$)/.test(query.address.host))
+    log.warn({ url: served.url }, 'queries leave this machine, and this is plain HTTP: put TLS before it');
+  return served;
+}
+
+/** A feed that is away may come later; a feed that is ahead of the ledger for good ends the start. */
+async function catchUpIfPossible(ledger: Ledger, feed: Feed, { log }: ServiceContext): Promise<void> {
   try {
-    await outbox.locate();
+    await catchUp(ledger, feed, log);
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
     log.warn({ code: error.code, error: error.message }, 'the feed cannot be reached yet');
   }
 }
 
-function startLoops({ bus, log, clock }: ServiceContext, committer: Committer, spans: SpanStore): Loop[] {
+function startLoops({ bus, log, clock }: ServiceContext, committer: Committer, store: LedgerWriter): Loop[] {
   const deadLetter = deadLetterTo(bus, 'audit', () => clock.nowMs());
   const parts = { bus, log, deadLetter, maxDeliveries: Number.POSITIVE_INFINITY };
   const events = eventHandler(bus, committer);
@@ -107,7 +137,7 @@ function startLoops({ bus, log, clock }: ServiceContext, committer: Committer, s
     consume({
       ...parts,
       consumer: consumers.auditTraces,
-      handler: spanHandler(bus, spans, clock),
+      handler: spanHandler(bus, store, clock),
       slots: spanSlots,
     }),
   ];

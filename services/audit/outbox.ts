@@ -1,155 +1,150 @@
 /**
- * The feed: publishes the records to AUDIT in ledger order. AUDIT itself says how far it got, in a header of its last
- * message, and each publish names the last sequence that it expects; so a crash at any point leaves no gap and no
- * double. The ledger is the record and never waits for the feed.
+ * Publishes the records to AUDIT in ledger order, and each checkpoint after what it covers. AUDIT itself says how far it
+ * got, so a crash at any point leaves no gap and no double. The ledger is the record and never waits for the feed.
  */
-import type { DatabaseSync } from 'node:sqlite';
+import type { LedgerWriter, StoredCheckpoint } from '../ledger/store.ts';
+import { sameHash } from '../ledger/tlog/merkle.ts';
 import type { AuditRecord } from '../platform/codec.ts';
-import { encode } from '../platform/codec.ts';
 import { OperationalError, UsageError } from '../platform/errors.ts';
-import { signedHeaders } from '../platform/events.ts';
 import type { Logger } from '../platform/log.ts';
-import type { Bus } from '../platform/nats/bus.ts';
-import { eventId, headerNames, subjects } from '../platform/topology.ts';
-import { inTransaction, reading } from './database.ts';
-import type { FeedPosition } from './feed-store.ts';
-import { FeedStore } from './feed-store.ts';
-import type { RecordStore } from './record-store.ts';
-import { reaching, Worker } from './worker.ts';
+import type { Feed, PublishedRecord } from './feed.ts';
+import { Worker } from './worker.ts';
 
-const stream = 'AUDIT';
 /** Publishes on their way at one time. */
-const windowRecords = 64;
-const windowBytes = 4 * 1024 * 1024;
+const window = { records: 64, bytes: 4 * 1024 * 1024 };
 /** So long without a new record is a quiet moment. */
 const quietMs = 1000;
-/** How far back a record is looked for among the messages of others, such as checkpoints. */
-const longestLookBack = 1024;
-/** Room for subject and headers beside the record, and for what the server adds. */
-const messageOverheadBytes = 8192;
+
+/** What AUDIT has. */
+interface Position {
+  /** Sequence of the last published record; -1 before the first. */
+  readonly ledgerSequence: number;
+  /** Size of the last published checkpoint; 0 before the first. */
+  readonly checkpointSize: number;
+  readonly streamSequence: number;
+}
+
+export interface OutboxParts {
+  readonly feed: Feed;
+  readonly store: LedgerWriter;
+  /** Name of the log, which checkpoints carry. */
+  readonly origin: string;
+  readonly log: Logger;
+}
 
 export class Outbox {
   readonly worker: Worker;
-  readonly #bus: Bus;
-  readonly #records: RecordStore;
-  readonly #database: DatabaseSync;
-  readonly #saved: FeedStore;
-  #position: FeedPosition | null = null;
+  readonly #parts: OutboxParts;
+  #position: Position | null = null;
 
-  constructor(bus: Bus, records: RecordStore, database: DatabaseSync, log: Logger) {
-    this.#bus = bus;
-    this.#records = records;
-    this.#database = database;
-    this.#saved = new FeedStore(database);
-    this.worker = new Worker('feed', () => this.#turn(), log);
-  }
-
-  /** Looks where AUDIT stands. Throws UsageError when it is ahead of the ledger: then nothing may be committed. */
-  async locate(): Promise<void> {
-    this.#position = await this.#whereAuditStands();
+  constructor(parts: OutboxParts) {
+    this.#parts = parts;
+    this.worker = new Worker('feed', () => this.#turn(), parts.log);
   }
 
   async #turn(): Promise<number | null> {
-    let position = this.#position ?? (await this.#whereAuditStands());
     let published = false;
-    for (
-      let records = this.#nextRecords(position);
-      records.length > 0;
-      records = this.#nextRecords(position)
-    ) {
-      // Some may arrive although their confirmation does not: after a failure, only AUDIT knows.
-      this.#position = null;
-      position = await this.#publish(records, position);
+    for (;;) {
+      const position = this.#position ?? (await this.#whereAuditStands());
+      this.#position = position;
+      const next = await this.#publishNext(position);
+      if (next === null) break;
+      this.#position = next;
       published = true;
     }
-    this.#position = position;
     if (published) return quietMs;
-    this.#save(position);
+    if (this.#position !== null) await this.#save(this.#position);
     return null;
   }
 
   /** Only in quiet moments: while records are published, AUDIT itself remembers. */
-  #save(position: FeedPosition): void {
-    const saved = reading(() => this.#saved.read());
-    if (saved?.ledgerSequence === position.ledgerSequence && saved.streamSequence === position.streamSequence)
-      return;
-    inTransaction(this.#database, () => this.#saved.write(position));
+  async #save({ ledgerSequence, streamSequence }: Position): Promise<void> {
+    const saved = await this.#parts.store.feedPosition();
+    if (saved?.ledgerSequence === ledgerSequence && saved.streamSequence === streamSequence) return;
+    await this.#parts.store.saveFeedPosition({ ledgerSequence, streamSequence });
   }
 
-  #nextRecords(position: FeedPosition): AuditRecord[] {
-    return reading(() => {
-      const window: AuditRecord[] = [];
-      let bytes = 0;
-      for (const record of this.#records.from(position.ledgerSequence + 1)) {
-        window.push(record);
-        bytes += record.payload?.length ?? 0;
-        if (window.length >= windowRecords || bytes >= windowBytes) break;
-      }
-      return window;
-    });
+  /** Where AUDIT stands after the next messages; null when there are none. */
+  async #publishNext(position: Position): Promise<Position | null> {
+    const { store } = this.#parts;
+    const checkpoint = await store.newestCheckpoint();
+    const isDue =
+      checkpoint !== null &&
+      checkpoint.treeSize > position.checkpointSize &&
+      checkpoint.treeSize <= position.ledgerSequence + 1;
+    if (isDue) return this.#guarded(() => this.#publishCheckpoint(checkpoint, position));
+    const records = await store.records(position.ledgerSequence + 1, window);
+    return records.length === 0 ? null : this.#guarded(() => this.#publishRecords(records, position));
+  }
+
+  async #guarded(publish: () => Promise<Position>): Promise<Position> {
+    // Some may arrive although their confirmation does not: after a failure, only AUDIT knows.
+    this.#position = null;
+    try {
+      return await publish();
+    } catch (error) {
+      if (error instanceof OperationalError && error.code === 'CONFLICT') return this.#whereAuditStands();
+      throw error;
+    }
+  }
+
+  async #publishCheckpoint(checkpoint: StoredCheckpoint, position: Position): Promise<Position> {
+    const { feed, origin } = this.#parts;
+    await feed.publishCheckpoint({ origin, ...checkpoint }, position.streamSequence);
+    const { treeSize } = checkpoint;
+    return { ...position, checkpointSize: treeSize, streamSequence: position.streamSequence + 1 };
   }
 
   /** Publishes the window at once: each names the sequence of the one before, so none can overtake another. */
-  async #publish(records: readonly AuditRecord[], from: FeedPosition): Promise<FeedPosition> {
+  async #publishRecords(records: readonly AuditRecord[], from: Position): Promise<Position> {
     const sent = await Promise.allSettled(
-      records.map((record, index) => this.#publishOne(record, from.streamSequence + index)),
+      records.map((record, index) => this.#parts.feed.publishRecord(record, from.streamSequence + index)),
     );
     const failure: unknown = sent.find((result) => result.status === 'rejected')?.reason;
-    if (failure instanceof OperationalError && failure.code === 'CONFLICT') return this.#whereAuditStands();
     if (failure !== undefined) throw failure;
     return {
+      ...from,
       ledgerSequence: records.at(-1)?.sequence ?? from.ledgerSequence,
       streamSequence: from.streamSequence + records.length,
     };
   }
 
-  async #publishOne(record: AuditRecord, expectedLastSequence: number): Promise<void> {
-    const bytes = recordBytes(record, this.#bus.maxPayload - messageOverheadBytes);
-    const subject = subjects.audit(record, record.kind);
-    // Not a Nats-Msg-Id: after a crash the record must be published again at its place, not dropped as known.
-    const id = eventId('audit', 'record', { stream: 'LEDGER', sequence: record.sequence }, record);
-    await this.#bus.publish(subject, bytes, {
-      headers: {
-        ...signedHeaders(this.#bus, { subject, id, data: bytes }),
-        [headerNames.ledgerSequence]: String(record.sequence),
-        ...(record.traceparent === null ? {} : { [headerNames.traceparent]: record.traceparent }),
-      },
-      expectedLastSequence,
-    });
+  /** Throws UsageError when AUDIT is ahead of the ledger: a start would have refilled the ledger, or refused. */
+  async #whereAuditStands(): Promise<Position> {
+    const { feed, store } = this.#parts;
+    const { lastSequence } = await feed.state();
+    const newest = await feed.newestRecord();
+    const ledgerSequence = newest?.sequence ?? (await this.#fromMemory(lastSequence));
+    const checkpoint = await feed.newestCheckpoint();
+    const { size } = await store.head();
+    if (ledgerSequence >= size) throw aheadOfLedger(ledgerSequence, size);
+    if (newest !== null) await this.#compare(newest);
+    return {
+      ledgerSequence,
+      checkpointSize: checkpoint?.treeSize ?? 0,
+      streamSequence: lastSequence,
+    };
   }
 
-  async #whereAuditStands(): Promise<FeedPosition> {
-    const { lastSequence } = await reaching(`stream ${stream}`, () => this.#bus.streamState(stream));
-    const published = (await this.#lastPublished(lastSequence)) ?? this.#fromMemory(lastSequence);
-    const size = reading(() => this.#records.size());
-    if (published >= size)
-      throw new UsageError(
-        `${stream} has record ${published}, the ledger only ${size} records: an older ledger would fork history. ` +
-          `Restore the newest ledger.db, or purge ${stream} to begin anew.`,
-      );
-    return { ledgerSequence: published, streamSequence: lastSequence };
-  }
-
-  /** Ledger sequence in the newest message that has one; null when there is none to read. */
-  async #lastPublished(lastSequence: number): Promise<number | null> {
-    for (let sequence = lastSequence; sequence > Math.max(0, lastSequence - longestLookBack); sequence--) {
-      const message = await this.#bus.messageAt(stream, sequence);
-      const header = message?.headers[headerNames.ledgerSequence] ?? '';
-      if (/^\d{1,15}$/.test(header)) return Number(header);
-      if (message === null && sequence < lastSequence) return null;
-    }
-    return null;
+  /** AUDIT may have been out of reach when this service started on an older ledger, and gone on. */
+  async #compare({ sequence, leafHash }: PublishedRecord): Promise<void> {
+    const [own] = await this.#parts.store.recordsAt([sequence]);
+    if (leafHash === null || own === undefined || sameHash(own.leafHash, leafHash)) return;
+    throw new UsageError(
+      `record ${sequence} of AUDIT is not the one of the ledger: history has been forked by an older ledger. ` +
+        'Restore the newest ledger, or purge AUDIT to begin anew.',
+    );
   }
 
   /** All messages have expired: go on where the feed stood. An empty AUDIT that never had any gets all records. */
-  #fromMemory(lastSequence: number): number {
-    const saved = reading(() => this.#saved.read());
+  async #fromMemory(lastSequence: number): Promise<number> {
+    const saved = await this.#parts.store.feedPosition();
     return saved === null || saved.streamSequence > lastSequence ? -1 : saved.ledgerSequence;
   }
 }
 
-/** The record as it is published and read; without its payload where a message cannot hold it. */
-export function recordBytes(record: AuditRecord, maxBytes: number): Uint8Array {
-  const whole = encode('AuditRecord', record);
-  return whole.length <= maxBytes ? whole : encode('AuditRecord', { ...record, payload: null });
-}
+export const aheadOfLedger = (published: number, size: number, why = ''): UsageError =>
+  new UsageError(
+    `AUDIT has record ${published}, the ledger only ${size} records: an older ledger would fork history. ` +
+      `${why}Restore the newest ledger, or purge AUDIT to begin anew.`,
+  );

@@ -1,20 +1,15 @@
-/** Pages of records, log chunks, jobs and spans. A page stays under half a mebibyte, unless a single item is larger. */
+/** Pages of records and log chunks. A page stays under half a mebibyte, unless a single item is larger. */
+import type { LedgerReader } from '../ledger/store.ts';
 import type { AuditItem, AuditPage } from '../platform/codec.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { subjects } from '../platform/topology.ts';
-import { reading } from './database.ts';
-import type { Ledger } from './ledger.ts';
-import { recordBytes } from './outbox.ts';
-import type { JobRow } from './projection.ts';
-import type { SpanStore } from './span-store.ts';
-import type { StoredSpan } from './spans.ts';
+import { recordBytes } from './feed.ts';
 
 /** Under 512 KiB with the page's own frame. */
 export const pageBytes = 512 * 1024 - 4096;
 /** A sequence and a length before each item. */
 const itemOverheadBytes = 24;
-const longestTrace = 2000;
 
 /** Collects items until the page is full. An item that is larger than a page gets one of its own. */
 class PageBuilder {
@@ -50,18 +45,23 @@ export interface RecordsQuery {
 }
 
 /** Records of the tenant, or of one of its jobs, after a tenant sequence. */
-export function recordsPage(ledger: Ledger, tenant: string, query: RecordsQuery): AuditPage {
+export async function recordsPage(
+  store: LedgerReader,
+  tenant: string,
+  query: RecordsQuery,
+): Promise<AuditPage> {
   const { after, jobId, limit, maxBytes } = query;
-  return reading(() => {
-    const builder = new PageBuilder(limit);
-    const { records } = ledger;
-    const rows =
-      jobId === undefined ? records.ofTenant(tenant, after) : records.ofJob({ tenant, jobId }, after);
-    for (const record of rows)
-      if (!builder.add({ sequence: record.tenantSequence, bytes: recordBytes(record, maxBytes) }))
-        return builder.page(after, true);
-    return builder.page(after, false);
-  });
+  const most = { records: limit + 1, bytes: pageBytes };
+  const records =
+    jobId === undefined
+      ? await store.recordsOfTenant(tenant, after, most)
+      : await store.recordsOfJob({ tenant, jobId }, after, most);
+  const builder = new PageBuilder(limit);
+  for (const record of records)
+    if (!builder.add({ sequence: record.tenantSequence, bytes: recordBytes(record, maxBytes) }))
+      return builder.page(after, true);
+  const payloadBytes = records.reduce((sum, { payload }) => sum + (payload?.length ?? 0), 0);
+  return builder.page(after, payloadBytes >= pageBytes);
 }
 
 /** Log chunks of a job after a sequence of the stream LOGS. Each costs a question to the bus. */
@@ -83,29 +83,9 @@ export async function logsPage(
   return builder.page(after, false);
 }
 
-/** The tenant's jobs, newest first, as far as they fit into one reply. */
-export function jobsReply(
-  ledger: Ledger,
-  tenant: string,
-  query: { jobId: string | undefined; limit: number },
-): unknown {
-  return reading(() => {
-    if (query.jobId === undefined) return { jobs: fitting(ledger.jobs.newest(tenant), query.limit, jobView) };
-    const job = ledger.jobs.read({ tenant, jobId: query.jobId });
-    return { jobs: job?.state == null ? [] : [jobView(job)] };
-  });
-}
-
-/** Spans of the job's trace, by start. */
-export function spansReply(ledger: Ledger, spans: SpanStore, job: JobRef): unknown {
-  const traceId = reading(() => ledger.jobs.read(job))?.traceId ?? null;
-  return {
-    spans: traceId === null ? [] : fitting(spans.ofTrace(traceId, longestTrace), longestTrace, spanView),
-  };
-}
-
-function fitting<T>(rows: Iterable<T>, limit: number, view: (row: T) => unknown): unknown[] {
-  const views: unknown[] = [];
+/** As many views, in order, as fit into one reply. */
+export function fitting<T, V>(rows: Iterable<T>, limit: number, view: (row: T) => V): V[] {
+  const views: V[] = [];
   let bytes = 0;
   for (const row of rows) {
     const one = view(row);
@@ -114,28 +94,4 @@ function fitting<T>(rows: Iterable<T>, limit: number, view: (row: T) => unknown)
     views.push(one);
   }
   return views;
-}
-
-function jobView(job: JobRow) {
-  const { jobId, plugin, state, runtime, outcome, reason, submittedAtMs, updatedAtMs, traceId } = job;
-  return { jobId, plugin, state, runtime, outcome, reason, submittedAtMs, updatedAtMs, traceId };
-}
-
-function spanView(span: StoredSpan) {
-  const { traceId, spanId, parentSpanId, service, name, kind, status, statusMessage, attributes, links } =
-    span;
-  const times = { startMs: span.startMicros / 1000, endMs: span.endMicros / 1000 };
-  return {
-    traceId,
-    spanId,
-    parentSpanId,
-    service,
-    name,
-    kind,
-    ...times,
-    status,
-    statusMessage,
-    attributes,
-    links,
-  };
 }

@@ -1,11 +1,9 @@
 /** Takes messages off the bus that are committed and whose job has ended. */
-import type { DatabaseSync } from 'node:sqlite';
+import type { Ledger } from '../ledger/ledger.ts';
+import { ledgerStreams } from '../ledger/message-facts.ts';
+import type { LedgerWriter } from '../ledger/store.ts';
 import type { Logger } from '../platform/log.ts';
 import type { Bus } from '../platform/nats/bus.ts';
-import { inTransaction, reading } from './database.ts';
-import type { DeletionStore } from './deletion-store.ts';
-import type { Ledger } from './ledger.ts';
-import { ledgerStreams } from './message-facts.ts';
 import { reaching, Worker } from './worker.ts';
 
 /** Deletions on their way at one time. */
@@ -19,16 +17,14 @@ export class Retention {
   readonly worker: Worker;
   readonly #bus: Bus;
   readonly #ledger: Ledger;
-  readonly #deletions: DeletionStore;
-  readonly #database: DatabaseSync;
+  readonly #store: LedgerWriter;
 
   #sweepAtMs = 0;
 
-  constructor(bus: Bus, ledger: Ledger, database: DatabaseSync, log: Logger) {
+  constructor(bus: Bus, ledger: Ledger, log: Logger) {
     this.#bus = bus;
     this.#ledger = ledger;
-    this.#deletions = ledger.deletions;
-    this.#database = database;
+    this.#store = ledger.store;
     this.worker = new Worker('retention', () => this.#turn(), log);
   }
 
@@ -50,7 +46,7 @@ export class Retention {
     let message = await this.#bus.nextMessage(stream, 1, '>');
     // One look in the usual case; through the whole stream when there was something.
     while (message !== null && !this.worker.stopped) {
-      if (this.#ledger.releaseAgain(message)) found++;
+      if (await this.#ledger.releaseAgain(message)) found++;
       else if (found === 0) return;
       if (found % windowMessages === windowMessages - 1) await this.#deleteReady();
       message = await this.#bus.nextMessage(stream, message.sequence + 1, '>');
@@ -60,15 +56,13 @@ export class Retention {
 
   async #deleteReady(): Promise<void> {
     for (;;) {
-      const messages = reading(() => this.#deletions.ready(windowMessages));
+      const messages = await this.#store.readyDeletions(windowMessages);
       if (messages.length === 0) return;
       const tried = await Promise.allSettled(
         messages.map(({ stream, sequence }) => this.#bus.deleteMessage(stream, sequence)),
       );
       const gone = messages.filter((_, index) => tried[index]?.status === 'fulfilled');
-      inTransaction(this.#database, () => {
-        for (const message of gone) this.#deletions.done(message);
-      });
+      await this.#store.deletionsDone(gone);
       // One that cannot be deleted must not hold up the others of its window for ever.
       const failure = tried.find((result) => result.status === 'rejected');
       if (failure !== undefined) throw failure.reason;
@@ -77,11 +71,11 @@ export class Retention {
 
   /** Returns whether something still waits. */
   async #liftWaits(): Promise<boolean> {
-    const awaited = reading(() => this.#deletions.awaited());
+    const awaited = await this.#store.awaitedConsumers();
     for (const durable of awaited) {
       const floor = await reaching(`consumer ${durable}`, () => this.#bus.ackFloor('SUBMISSIONS', durable));
-      inTransaction(this.#database, () => this.#deletions.lift(durable, floor));
+      await this.#store.liftWaits(durable, floor);
     }
-    return reading(() => this.#deletions.awaited()).length > 0;
+    return (await this.#store.awaitedConsumers()).length > 0;
   }
 }

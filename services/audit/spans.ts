@@ -1,25 +1,7 @@
 /** Spans as they come over the bus: OTLP, JSON encoding (opentelemetry.io/docs/specs/otlp, "JSON Protobuf Encoding"). */
 import { z } from 'zod';
+import type { Attributes, AttributeValue, StoredSpan } from '../ledger/store.ts';
 import { PoisonError } from '../platform/errors.ts';
-
-export type AttributeValue = string | number | boolean | null | readonly AttributeValue[];
-export type Attributes = Readonly<Record<string, AttributeValue>>;
-
-export interface StoredSpan {
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId: string | null;
-  readonly service: string;
-  readonly name: string;
-  /** OTLP SpanKind: 1 internal, 2 server, 3 client, 4 producer, 5 consumer. */
-  readonly kind: number;
-  readonly startMicros: number;
-  readonly endMicros: number;
-  readonly status: 'ok' | 'error' | 'unset';
-  readonly statusMessage: string | null;
-  readonly attributes: Attributes;
-  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
-}
 
 const integer = z.union([
   z.int(),

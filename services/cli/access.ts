@@ -77,11 +77,13 @@ export async function stateDirOf({ state }: StateOption): Promise<string> {
 }
 
 async function init(options: StateOption): Promise<undefined> {
+  const { ensureLogKey, logKeyFiles } = await import('../ledger/log-key.ts');
   const { ensureAccess } = await import('../platform/access.ts');
   const { ensureServiceKeys } = await import('../platform/service-keys.ts');
   const { printJson, say } = await import('./output.ts');
   const stateDir = await stateDirOf(options);
   await ensureServiceKeys(stateDir);
+  await ensureLogKey(logKeyFiles(stateDir));
   const { users, tenants } = await ensureAccess(stateDir, []);
   if (options.json) printJson({ state: stateDir, users, tenants: Object.keys(tenants) });
   else say(`${stateDir} has credentials and event keys for ${Object.keys(users).join(', ')}`);

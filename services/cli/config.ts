@@ -1,7 +1,9 @@
 /** What the command line takes from the environment. */
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
-import { tenantCredentials } from '../platform/access-paths.ts';
+import { logKeyFiles } from '../ledger/log-key.ts';
+import { queryTokensFile, tenantCredentials } from '../platform/access-paths.ts';
 import { commonShape, installation, loadConfig } from '../platform/config.ts';
 import { isTenant } from '../platform/topology.ts';
 import { trustFilesOf, trustShape } from '../trust-store/config.ts';
@@ -12,6 +14,8 @@ const shape = {
   ...trustShape,
   SANDBUS_ROOT_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_SIGNING_KEY: z.string().min(1).nullable().default(null),
+  SANDBUS_LEDGER_URL: z.string().min(1).nullable().default(null),
+  SANDBUS_LEDGER_VERIFIER_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LAUNCHER: z.string().min(1).default(installation.launcher),
   SANDBUS_PYTHON: z.string().min(1).default('/usr/bin/python3'),
   SANDBUS_RUBY: z.string().min(1).default('/usr/bin/ruby'),
@@ -19,19 +23,24 @@ const shape = {
   SANDBUS_NODE: z.string().min(1).default(process.execPath),
 };
 
-export function loadCliConfig() {
+/** `tenant` takes the place of SANDBUS_TENANT. */
+export function loadCliConfig(tenant?: string) {
   const config = loadConfig(shape);
+  const asTenant = tenant ?? config.SANDBUS_TENANT;
   const files = trustFilesOf(config);
   return Object.freeze({
     natsUrl: config.SANDBUS_NATS_URL,
-    credentials: config.SANDBUS_NATS_CREDS ?? ownCredentials(config.SANDBUS_STATE_DIR, config.SANDBUS_TENANT),
-    tenant: config.SANDBUS_TENANT,
+    credentials: config.SANDBUS_NATS_CREDS ?? ownCredentials(config.SANDBUS_STATE_DIR, asTenant),
+    tenant: asTenant,
     stateDir: config.SANDBUS_STATE_DIR,
     trustStore: files.trustStore,
     trustRoot: files.root,
     policy: files.policy,
     rootKey: config.SANDBUS_ROOT_KEY,
     signingKey: config.SANDBUS_SIGNING_KEY,
+    /** Of the audit service on this machine. */
+    ledger: config.SANDBUS_LEDGER_URL ?? join(config.SANDBUS_STATE_DIR, 'ledger.db'),
+    ledgerKey: config.SANDBUS_LEDGER_VERIFIER_KEY ?? logKeyFiles(config.SANDBUS_STATE_DIR).verifierKey,
     launcher: config.SANDBUS_LAUNCHER,
     interpreters: {
       python: config.SANDBUS_PYTHON,
@@ -40,6 +49,23 @@ export function loadCliConfig() {
       node: config.SANDBUS_NODE,
     },
   });
+}
+
+/** Where the digests of query tokens are kept: where the audit service of this state folder looks for them. */
+export function loadQueryTokensFile(): string {
+  const config = loadConfig({ ...shape, SANDBUS_QUERY_TOKENS: z.string().min(1).nullable().default(null) });
+  return config.SANDBUS_QUERY_TOKENS ?? queryTokensFile(config.SANDBUS_STATE_DIR);
+}
+
+/** For what an operator asks of the services; the credentials are those that are set, and no tenant's. */
+export function loadOperatorConfig(tenant?: string) {
+  const config = loadConfig(shape);
+  return {
+    natsUrl: config.SANDBUS_NATS_URL,
+    credentials: config.SANDBUS_NATS_CREDS,
+    tenant: tenant ?? config.SANDBUS_TENANT,
+    stateDir: config.SANDBUS_STATE_DIR,
+  };
 }
 
 /** Those that `sandbus up` on this machine has made for the tenant. */

@@ -15,8 +15,12 @@ export interface Entry {
 }
 
 export interface JobSummary {
+  readonly tenant: string;
   readonly jobId: string;
   readonly plugin: string | null;
+  /** SHA-256 of the plugin in hex, and the keys that signed it; once it is verified. */
+  readonly pluginSha256: string | null;
+  readonly keyIds: readonly string[];
   readonly state: string;
   readonly runtime: string | null;
   readonly outcome: string | null;
@@ -24,6 +28,43 @@ export interface JobSummary {
   readonly submittedAtMs: number;
   readonly updatedAtMs: number;
   readonly traceId: string | null;
+  /** Jobs are ordered by it: a page goes on before that of its last one. */
+  readonly position: number;
+}
+
+/** By what jobs are found; all that is given must hold. */
+export interface JobQuery {
+  /** Submitted at or after, and before, milliseconds since 1970. */
+  readonly since?: number;
+  readonly until?: number;
+  readonly state?: string;
+  readonly outcome?: string;
+  readonly runtime?: string;
+  readonly keyId?: string;
+  readonly plugin?: string;
+  readonly pluginSha256?: string;
+  readonly before?: number;
+  readonly limit?: number;
+}
+
+/** A checkpoint of the ledger: the signed statement that its first `treeSize` records have this root. */
+export interface CheckpointSummary {
+  readonly treeSize: number;
+  /** Hex. */
+  readonly rootHash: string;
+  /** Microseconds since 1970. */
+  readonly at: number;
+  /** The signed note (C2SP tlog-checkpoint). */
+  readonly note: string;
+}
+
+/** Where a record stands. */
+export interface Standing {
+  /** Records in the ledger. */
+  readonly size: number;
+  /** The smallest checkpoint that covers the record; null until the next one is signed. */
+  readonly covering: CheckpointSummary | null;
+  readonly newest: CheckpointSummary | null;
 }
 
 export interface SpanRecord {
@@ -35,6 +76,7 @@ export interface SpanRecord {
   readonly startMs: number;
   readonly endMs: number;
   readonly status: 'ok' | 'error' | 'unset';
+  readonly statusMessage: string | null;
   readonly attributes: Readonly<Record<string, unknown>>;
 }
 
@@ -42,6 +84,36 @@ export interface Page<T> {
   readonly items: readonly T[];
   /** Ask after this one for the next page. */
   readonly next: number;
+  readonly more: boolean;
+}
+
+export interface PathQuery {
+  readonly jobId: string;
+  /** Tenant sequence; -1 from the first event. */
+  readonly after?: number;
+  readonly treeSize?: number | undefined;
+}
+
+/** Where some of a job's records stand in the tree of a checkpoint. */
+export interface PathPage {
+  /** The signed note (C2SP tlog-checkpoint). */
+  readonly checkpoint: string;
+  readonly treeSize: number;
+  /** For each record its ledger sequence, and the hashes from its leaf up to the root, in base64. */
+  readonly leaves: readonly { readonly sequence: number; readonly inclusion: readonly string[] }[];
+  readonly next: number;
+  readonly more: boolean;
+}
+
+export interface CheckpointAnswer {
+  /** The signed note. */
+  readonly checkpoint: string;
+  /** RFC 9162 consistency proof, in base64; null where none was asked for, or from nothing. */
+  readonly consistency: readonly string[] | null;
+}
+
+export interface JobsPage {
+  readonly jobs: readonly JobSummary[];
   readonly more: boolean;
 }
 
@@ -78,14 +150,35 @@ export class AuditReader {
     return { ...page, items };
   }
 
-  async jobs(query: { readonly limit?: number; readonly jobId?: string } = {}): Promise<JobSummary[]> {
+  /** A page of jobs, newest first. */
+  async jobs(query: JobQuery & { readonly jobId?: string } = {}): Promise<JobsPage> {
     const reply = await this.#ask({ what: 'jobs', ...query }, 0);
-    return parseReply<{ jobs: JobSummary[] }>(reply.data).jobs;
+    return parseReply<JobsPage>(reply.data);
+  }
+
+  /** Where the record of this ledger sequence stands. */
+  async standing(sequence: number): Promise<Standing> {
+    return parseReply<Standing>((await this.#ask({ what: 'standing', sequence }, 0)).data);
+  }
+
+  /** The tenant sequence after which the records of this time begin. */
+  async position(sinceMs: number): Promise<number> {
+    return parseReply<{ after: number }>((await this.#ask({ what: 'position', sinceMs }, 0)).data).after;
   }
 
   async spans(jobId: string): Promise<SpanRecord[]> {
     const reply = await this.#ask({ what: 'spans', jobId }, 0);
     return parseReply<{ spans: SpanRecord[] }>(reply.data).spans;
+  }
+
+  /** Paths of a job's leaves to one checkpoint: the newest, or the one of an earlier page. */
+  async paths(query: PathQuery): Promise<PathPage> {
+    return parseReply<PathPage>((await this.#ask({ what: 'proof', ...query }, 0)).data);
+  }
+
+  /** The newest checkpoint, with the proof that it goes on from a tree of `since` records. */
+  async checkpoint(since?: number): Promise<CheckpointAnswer> {
+    return parseReply<CheckpointAnswer>((await this.#ask({ what: 'checkpoint', since }, 0)).data);
   }
 
   async #page(query: PageQuery & { readonly what: string }) {

@@ -4,7 +4,16 @@ import { encode } from '../platform/codec.ts';
 import { OperationalError, UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
-import type { Entry, JobSummary, SpanRecord } from './audit-read.ts';
+import type {
+  CheckpointAnswer,
+  Entry,
+  JobQuery,
+  JobSummary,
+  PathPage,
+  PathQuery,
+  SpanRecord,
+  Standing,
+} from './audit-read.ts';
 import { AuditReader } from './audit-read.ts';
 import type { ContentInput } from './content.ts';
 import { openContent } from './content.ts';
@@ -12,6 +21,7 @@ import type { DeadLetter, Replayed } from './dead-letters.ts';
 import { deadLetterIn, replay, submissionIn } from './dead-letters.ts';
 import { downloadContent } from './download.ts';
 import { followLogs, readLogs } from './follow-logs.ts';
+import { uuidV7 } from './ids.ts';
 import type { LogItem } from './logs.ts';
 import type { RecordsOptions } from './records.ts';
 import { readRecords } from './records.ts';
@@ -151,20 +161,54 @@ export class SandbusClient {
     return replay(this.#bus, deadLetter, submission);
   }
 
-  /** Jobs of the tenant, newest first. */
-  jobs(options: { readonly limit?: number } = {}): Promise<JobSummary[]> {
-    return this.#reader.jobs(options);
+  /** Jobs of the tenant, newest first; a page unless it is asked for more. */
+  async jobs(options: JobQuery = {}): Promise<readonly JobSummary[]> {
+    return (await this.#reader.jobs(options)).jobs;
+  }
+
+  /** All jobs that the query finds, newest first, page by page. */
+  async *allJobs(query: JobQuery = {}): AsyncGenerator<JobSummary, void> {
+    for (let before = query.before, more = true; more; ) {
+      const page = await this.#reader.jobs({ ...query, ...(before === undefined ? {} : { before }) });
+      yield* page.jobs;
+      before = page.jobs.at(-1)?.position ?? before;
+      more = page.more && page.jobs.length > 0;
+    }
   }
 
   /** One job, or null when the ledger does not know it (yet). */
   async job(jobId: string): Promise<JobSummary | null> {
-    const [found] = await this.#reader.jobs({ jobId: checkJobId(jobId) });
-    return found ?? null;
+    const { jobs } = await this.#reader.jobs({ jobId: checkJobId(jobId) });
+    return jobs[0] ?? null;
+  }
+
+  /** Which checkpoint covers the record of this ledger sequence. */
+  standing(sequence: number): Promise<Standing> {
+    return this.#reader.standing(sequence);
+  }
+
+  /** The tenant sequence after which the records of this time begin, for `records({ after })`. */
+  position(since: Date): Promise<number> {
+    return this.#reader.position(since.getTime());
   }
 
   /** Spans of the job's trace that have been stored; services store theirs a moment after they end. */
   spans(jobId: string): Promise<SpanRecord[]> {
     return this.#reader.spans(checkJobId(jobId));
+  }
+
+  /**
+   * What proves where the job's records stand: pages of paths to one checkpoint. Throws NOT_SIGNED_YET within a second of
+   * its last event, UNAVAILABLE.
+   */
+  paths(query: PathQuery): Promise<PathPage> {
+    checkJobId(query.jobId);
+    return this.#reader.paths(query);
+  }
+
+  /** The ledger's newest checkpoint, and the proof that it goes on from a tree of `since` records. */
+  checkpoint(since?: number): Promise<CheckpointAnswer> {
+    return this.#reader.checkpoint(since);
   }
 
   /** The bytes of an output or artifact of one of the tenant's jobs. Throws at the end if they are not those. */
@@ -181,6 +225,16 @@ export class SandbusClient {
     } finally {
       await source.close();
     }
+  }
+
+  /** Null when the bus takes submissions of the tenant, else why not. Submits nothing. */
+  busRefusal(): Promise<string | null> {
+    return this.#bus.refusal(subjects.job('submitted', { tenant: this.tenant, jobId: uuidV7() }));
+  }
+
+  /** Why the NATS server is not to be used as it is; null when there is no reason. */
+  get serverFault(): string | null {
+    return this.#bus.serverFault;
   }
 
   /** Version of the NATS server. */

@@ -104,9 +104,10 @@ async function prepare(
 
 async function placeContent(
   parts: ExecutorParts,
-  job: JobRouted,
+  job: JobRouted & JobRef,
   folder: AttemptFolder,
 ): Promise<string | null> {
+  const { tenant } = job;
   const { stdin, inputs } = job.spec;
   const wanted = [
     { what: `plugin ${job.plugin.name}`, content: job.plugin, target: folder.plugin },
@@ -118,7 +119,7 @@ async function placeContent(
     })),
   ];
   for (const { what, content, target } of wanted) {
-    const unavailable = await parts.content.place(content, target);
+    const unavailable = await parts.content.place({ ...content, tenant }, target);
     if (unavailable !== null) return `${what}: ${unavailable}`;
   }
   return null;
@@ -200,7 +201,7 @@ async function run(
         { onOutput: (stream, bytes) => logs.write(stream, bytes) },
         stop,
       );
-  recordRun(telemetry, span, startMs, end);
+  recordRun(telemetry, { parent: span, startMs, job }, end);
   const files = end.kind === 'result' ? end.result.outputs.files : [];
   const [outputs] = await Promise.all([
     telemetry.within('collect', { parent: span, attributes: { 'sandbus.artifacts': files.length } }, () =>

@@ -4,6 +4,7 @@ import { OperationalError, PoisonError } from '../platform/errors.ts';
 import { asCause, outgoing, readServiceEvent } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
 import { endJob, LeaseObserver, republish } from '../platform/job-state.ts';
+import { recordQueueWait } from '../platform/metrics.ts';
 import type { Delivery } from '../platform/nats/bus.ts';
 import type { Span } from '../platform/telemetry.ts';
 import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platform/telemetry.ts';
@@ -157,6 +158,7 @@ export class WorkHandler {
         },
       }),
     );
+    if (lease !== null) measureWait(job, this.#parts.context.clock.nowMs());
     if (lease === null) throw steadily(delivery, 200, 'CLAIM_RACE', `another executor was first at ${key}`);
     log.info({ job: key, trace: span.spanContext().traceId, attempt: lease.entry.attempt + 1 }, 'claimed');
     underway.lease = lease;
@@ -216,6 +218,11 @@ export class WorkHandler {
         throw steadily(delivery, 1000, code, message);
     });
   }
+}
+
+function measureWait({ runtime, deviceClass, routedAt }: Job, nowMs: number): void {
+  const attributes = { 'sandbus.runtime': runtime, 'sandbus.device_class': deviceClass };
+  recordQueueWait(nowMs - routedAt / 1000, attributes);
 }
 
 function endIfRevoked({ stop, trusted }: Underway, store: TrustStore | null): void {

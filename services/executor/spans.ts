@@ -1,12 +1,20 @@
 /** The spans of an attempt that the launcher measured, and what the span of the whole says about its end. */
-import type { JobFinished } from '../../schemas/generated/events.ts';
+import type { JobFinished, JobRouted } from '../../schemas/generated/events.ts';
+import { countDenials, recordRunTime, recordSetup } from '../platform/metrics.ts';
 import type { Span, Telemetry } from '../platform/telemetry.ts';
 import { failSpan } from '../platform/telemetry.ts';
 import type { LauncherEnd } from './launcher.ts';
 import type { LauncherResult } from './launcher-result.ts';
 
+/** What ran, as the spans tell it. */
+export type RunJob = Pick<JobRouted, 'plugin' | 'runtime' | 'deviceClass'>;
+
 /** Records `sandbox.setup` and `plugin` by the launcher's own clock, from the moment at which it was started. */
-export function recordRun(telemetry: Telemetry, parent: Span, startMs: number, end: LauncherEnd): void {
+export function recordRun(
+  telemetry: Telemetry,
+  { parent, startMs, job }: { parent: Span; startMs: number; job: RunJob },
+  end: LauncherEnd,
+): void {
   if (end.kind === 'silent') {
     const span = telemetry.span('sandbox.setup', { parent, startMs });
     failSpan(span, 'launcher', end.message);
@@ -18,13 +26,34 @@ export function recordRun(telemetry: Telemetry, parent: Span, startMs: number, e
   const setup = telemetry.span('sandbox.setup', { parent, startMs, attributes: timingAttributes(result) });
   if (result.error !== null) failSpan(setup, result.error.step, result.error.message);
   setup.end(startMs + setupMs);
+  measure(job, result, setupMs);
   if (result.outcome === 'setup-failed') return;
-  const attributes = pluginAttributes(result);
+  const attributes = { ...processAttributes(job), ...pluginAttributes(result) };
   const plugin = telemetry.span('plugin', { parent, startMs: startMs + setupMs, attributes });
   const fault = faultOf(result.outcome, result.exitCode, result.signal);
   if (fault !== null) failSpan(plugin, ...fault);
   plugin.end(startMs + setupMs + result.usage.wallMs);
 }
+
+function measure(job: RunJob, result: LauncherResult, setupMs: number): void {
+  const attributes = { 'sandbus.runtime': job.runtime, 'sandbus.device_class': job.deviceClass };
+  recordSetup(setupMs, attributes);
+  if (result.outcome === 'setup-failed') return;
+  recordRunTime(result.usage.wallMs, { ...attributes, 'sandbus.outcome': result.outcome });
+  const denials = denialsIn(result);
+  if (denials > 0) countDenials(denials, attributes);
+}
+
+/** By OpenTelemetry's conventions for processes. Arguments stay out: they may be long, and are in the record. */
+function processAttributes({ plugin, runtime }: RunJob): Record<string, string> {
+  return {
+    'process.executable.name': plugin.name,
+    ...(runtime === 'native' ? {} : { 'process.runtime.name': runtime }),
+  };
+}
+
+const denialsIn = ({ denials }: Pick<LauncherResult, 'denials'>): number =>
+  denials.reduce((sum, { count }) => sum + count, 0);
 
 /** Steps after the end of the plugin begin with `end-`. */
 function setupMicros(timings: LauncherResult['timings']): number {
@@ -40,10 +69,10 @@ function timingAttributes({ timings, filterDigest }: LauncherResult): Record<str
 }
 
 function pluginAttributes(result: LauncherResult): Record<string, string | number> {
-  const { usage, denials, exitCode } = result;
+  const { usage, exitCode } = result;
   return {
     'sandbus.outcome': result.outcome,
-    'sandbus.denials': denials.reduce((sum, { count }) => sum + count, 0),
+    'sandbus.denials': denialsIn(result),
     'sandbus.memory.peak_bytes': usage.peakMemoryBytes,
     'sandbus.cpu.user_ms': usage.userMs,
     'sandbus.cpu.system_ms': usage.systemMs,
@@ -51,16 +80,17 @@ function pluginAttributes(result: LauncherResult): Record<string, string | numbe
   };
 }
 
-/** Attributes of the `execute` span, and its status. */
+/** Attributes of the `execute` span, and its status. Outcomes are written as the documents write them. */
 export function describeEnd(span: Span, event: JobFinished): void {
+  const outcome = event.outcome.replaceAll('_', '-');
   span.setAttributes({
-    'sandbus.outcome': event.outcome,
+    'sandbus.outcome': outcome,
     'sandbus.attempt': event.attempt,
     'sandbus.denials': event.denials.reduce((sum, { count }) => sum + count, 0),
     'sandbus.memory.peak_bytes': event.usage.peakMemoryBytes,
   });
   if (event.exitCode !== null) span.setAttribute('process.exit.code', event.exitCode);
-  const fault = faultOf(event.outcome, event.exitCode, event.signal, event.error?.message);
+  const fault = faultOf(outcome, event.exitCode, event.signal, event.error?.message);
   if (fault !== null) failSpan(span, ...fault);
 }
 

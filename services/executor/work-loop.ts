@@ -47,6 +47,11 @@ export class WorkLoop {
     void this.#run();
   }
 
+  /** Jobs that are under way now. */
+  get busy(): number {
+    return this.#busy.size;
+  }
+
   /** Takes no more work; resolves when it has stopped pulling. What it has taken goes on. */
   async stop(): Promise<void> {
     this.#stopping = true;

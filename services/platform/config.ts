@@ -20,6 +20,10 @@ export const knownVariables: Readonly<Record<string, string>> = {
     'private key with which a service signs its events, <state>/keys/<service>.pem unless set',
   SANDBUS_STATE_DIR:
     'where this machine keeps its state: ledger, caches, keys; ~/.local/state/sandbus unless set',
+  SANDBUS_LEDGER_URL:
+    'ledger in PostgreSQL, postgres://user@host/database (password: PGPASSFILE); SQLite in <state>/ledger.db unless set',
+  SANDBUS_LEDGER_KEY: 'private key with which audit signs checkpoints, <state>/keys/ledger.pem unless set',
+  SANDBUS_LEDGER_VERIFIER_KEY: 'its public part, one line, <state>/ledger.pub unless set',
   SANDBUS_TRUST_STORE: 'trust store file, <state>/trust.json unless set',
   SANDBUS_TRUST_ROOT:
     'public key of the root that signs the trust store: a file, or the key; <state>/root.pub unless set',
@@ -30,6 +34,10 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_TENANT: 'tenant of the command line, `default` unless set',
   SANDBUS_LAUNCHER: 'the launcher, sandbox-runtime/build/launcher unless set',
   SANDBUS_HEALTH_ADDRESS: 'host:port where a service answers /livez and /readyz; none unless set',
+  SANDBUS_QUERY_ADDRESS:
+    'host:port where the audit service answers queries over HTTP; none unless set (`sandbus up`: a port on loopback)',
+  SANDBUS_QUERY_TOKENS:
+    'tokens for queries, made by `sandbus query-token`; <state>/query-tokens.json unless set',
   SANDBUS_LOG_LEVEL: 'trace, debug, info, warn, error or fatal; info unless set',
   SANDBUS_REPLICAS: 'replicas of each stream, 1 unless set',
   SANDBUS_SIZE_FACTOR: 'multiplies the size limit of each stream, 1 unless set',
@@ -39,14 +47,32 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_EXECUTOR_ID: 'name of this executor, <host>-<pid> unless set',
   SANDBUS_LEASE_MS: 'a job is lost when its executor says nothing for this long, 15000 unless set',
   SANDBUS_GRACE_MS: 'how long a stopping executor lets its jobs run on, 10000 unless set',
+  SANDBUS_KEEP_PAYLOAD_DAYS:
+    'days after which what the events of ended jobs say is erased from the ledger; their leaves stay. For ever unless set',
+  SANDBUS_KEEP_SPAN_DAYS: 'days after which spans are removed from the audit store; for ever unless set',
   SANDBUS_ALLOW_HOST_NETWORK: '1 lets jobs whose signature and policy allow it use the network of the host',
   SANDBUS_PYTHON: 'interpreter for .py, /usr/bin/python3 unless set',
   SANDBUS_RUBY: 'interpreter for .rb, /usr/bin/ruby unless set',
   SANDBUS_BASH: 'interpreter for .sh, /usr/bin/bash unless set',
   SANDBUS_NODE: 'interpreter for .js and .ts, the Node that runs Sandbus unless set',
   SANDBUS_JOB_ID: 'set inside a job, by the executor',
-  OTEL_EXPORTER_OTLP_ENDPOINT: 'collector for spans by OTLP/HTTP, e.g. Jaeger',
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'collector for spans and metrics by OTLP/HTTP, e.g. http://127.0.0.1:4318',
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'the same for spans alone, with its path (…/v1/traces)',
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'the same for metrics alone, with its path (…/v1/metrics)',
+  OTEL_METRICS_EXPORTER: 'otlp or none: a collector such as Jaeger takes no metrics; otlp unless set',
+  OTEL_METRIC_EXPORT_INTERVAL: 'how often metrics are exported, milliseconds; 60000 unless set',
 };
+
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** `host:port`, where something listens. */
+export const hostPort = z
+  .string()
+  .regex(/^[^\s:]+:\d{1,5}$/, 'must look like 127.0.0.1:8080')
+  .transform((text): HostPort => ({ host: text.split(':')[0] ?? '', port: Number(text.split(':')[1]) }));
 
 /** Variables that each service has in common. Services extend this with their own. */
 export const commonShape = {
@@ -59,13 +85,12 @@ export const commonShape = {
   SANDBUS_SERVICE_KEYS: z.string().min(1).nullable().default(null),
   SANDBUS_EVENT_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
-  SANDBUS_HEALTH_ADDRESS: z
-    .string()
-    .regex(/^[^\s:]+:\d{1,5}$/, 'must look like 127.0.0.1:8080')
-    .transform((text) => ({ host: text.split(':')[0] ?? '', port: Number(text.split(':')[1]) }))
-    .nullable()
-    .default(null),
+  SANDBUS_HEALTH_ADDRESS: hostPort.nullable().default(null),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().nullable().default(null),
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url().nullable().default(null),
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: z.url().nullable().default(null),
+  OTEL_METRICS_EXPORTER: z.enum(['otlp', 'none']).default('otlp'),
+  OTEL_METRIC_EXPORT_INTERVAL: wholeNumber(1).default(60_000),
 };
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -154,7 +154,7 @@ export class EventKeys implements EventIdentity {
 
   sign(event: Signable): string {
     const { key, id } = this.#signingKey();
-    return Buffer.concat([id, sign(null, signedBytes(event), key)]).toString('base64');
+    return Buffer.from(signEvent(event, key, id)).toString('base64');
   }
 
   #signingKey(): { key: KeyObject; id: Uint8Array } {
@@ -171,6 +171,15 @@ export class EventKeys implements EventIdentity {
       ? { ok: false, fault: 'no-keyring', detail: `no usable keys of the services in ${this.#files.keyring}` }
       : checkMessage(message, keyring);
   }
+}
+
+/** Key id and signature, as they stand in the header once it is decoded. Pure. */
+export function signEvent(
+  event: Signable,
+  key: KeyObject,
+  id: Uint8Array = Buffer.from(keyIdOf(key), 'hex'),
+): Uint8Array {
+  return Buffer.concat([id, sign(null, signedBytes(event), key)]);
 }
 
 /** Pure. */

@@ -9,6 +9,7 @@ import type { Clock } from './clock.ts';
 import { OperationalError } from './errors.ts';
 import type { OutgoingEvent, Publisher } from './events.ts';
 import { publishEvent, signed } from './events.ts';
+import { countEnded } from './metrics.ts';
 import type { Bus } from './nats/bus.ts';
 import type { KvBucket, KvValue } from './nats/kv.ts';
 import type { JobRef, Route, TerminalKind } from './topology.ts';
@@ -169,10 +170,15 @@ export class JobStates {
 
   /**
    * Calls `onChange` with every job as it stands and as it changes; null for one that is removed. Resolves
-   * when all that there are have come; returns its stop.
+   * when all that there are have come; returns its stop. `onReset` tells that all states were deleted.
    */
-  watch(onChange: (key: string, snapshot: JobSnapshot | null) => void): Promise<() => void> {
-    return this.#bucket.watch((key, value) => onChange(key, value === null ? null : parsedOrNull(value)));
+  watch(
+    onChange: (key: string, snapshot: JobSnapshot | null) => void,
+    onReset: () => void = () => undefined,
+  ): Promise<() => void> {
+    const onValue = (key: string, value: KvValue | null) =>
+      onChange(key, value === null ? null : parsedOrNull(value));
+    return this.#bucket.watch(onValue, onReset);
   }
 }
 
@@ -192,6 +198,7 @@ export async function endJob(
   const { snapshot, changed } = await states.change(job, (entry) =>
     entry.state !== 'ended' && may(entry) ? endedEntry(entry, ours) : null,
   );
+  if (changed) countEnded(terminal);
   if (!(await republish(bus, snapshot.entry))) return null;
   const winnerId = snapshot.entry.terminal?.id ?? '';
   return { winnerId, ours: changed || winnerId === terminal.id };

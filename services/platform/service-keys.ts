@@ -90,7 +90,8 @@ export const idOfPem = (pem: string): string => keyIdOf(createPublicKey(pem));
 
 const staged = (files: EventKeyFiles): string => `${files.privateKey}.new`;
 
-function newKeyPair(): { publicPem: string; privatePem: string } {
+/** An Ed25519 key, as PEM. */
+export function newKeyPair(): { publicPem: string; privatePem: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519', {
     publicKeyEncoding: { type: 'spki', format: 'pem' },
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },

@@ -10,6 +10,7 @@ import type { HealthCheck } from './health.ts';
 import { Health, serveHealth } from './health.ts';
 import type { Logger } from './log.ts';
 import { createLogger } from './log.ts';
+import type { MetricsOptions } from './metrics.ts';
 import { Bus } from './nats/bus.ts';
 import { inboxPrefix } from './nats-permissions.ts';
 import { serviceKeyFiles } from './service-keys.ts';
@@ -62,7 +63,9 @@ export async function runService(name: ServiceName, start: StartService): Promis
   const telemetry = Telemetry.start({
     service: name,
     sink: async (spans) => void (await publishSigned(bus, subjects.trace(name), spanBatchId(name), spans)),
-    otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
+    instance: randomUUID(),
+    exported: (config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT) !== null,
+    metrics: metricsOptions(config),
   });
   const asked = stopRequest();
   const health = new Health(name, bus);
@@ -89,6 +92,24 @@ export async function runService(name: ServiceName, start: StartService): Promis
     await telemetry.stop();
     await bus.close().catch(() => undefined);
   }
+}
+
+type TelemetryConfig = Readonly<
+  Pick<
+    ReturnType<typeof loadConfig<typeof commonShape>>,
+    | 'OTEL_EXPORTER_OTLP_ENDPOINT'
+    | 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'
+    | 'OTEL_METRICS_EXPORTER'
+    | 'OTEL_METRIC_EXPORT_INTERVAL'
+  >
+>;
+
+function metricsOptions(config: TelemetryConfig): MetricsOptions {
+  const endpoint = config.OTEL_EXPORTER_OTLP_METRICS_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  return {
+    exported: endpoint !== null && config.OTEL_METRICS_EXPORTER !== 'none',
+    intervalMs: config.OTEL_METRIC_EXPORT_INTERVAL,
+  };
 }
 
 /** A batch of spans has no cause, so its id is any. */

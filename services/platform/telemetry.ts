@@ -1,15 +1,19 @@
 /**
- * Traces. Every service exports its spans to the audit store over the bus (`trace.<service>`, OTLP as JSON) and, where
- * OTEL_EXPORTER_OTLP_ENDPOINT is set, to any collector by OTLP/HTTP. Context travels as W3C `traceparent`.
+ * Traces, and the start of the metrics. Every service exports its spans to the audit store over the bus (`trace.<service>`, OTLP as JSON) and, where
+ * OTEL_EXPORTER_OTLP_ENDPOINT (or _TRACES_ENDPOINT) is set, to any collector by OTLP/HTTP. Context travels as W3C
+ * `traceparent`.
  */
-import type { Attributes, Context, Span } from '@opentelemetry/api';
+import type { Attributes, Context, Link, Span } from '@opentelemetry/api';
 import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
+import { resourceFromAttributes } from '@opentelemetry/resources';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import type { IdGenerator, SpanExporter } from '@opentelemetry/sdk-trace';
 import { AlwaysOnSampler, BatchSpanProcessor, RandomIdGenerator } from '@opentelemetry/sdk-trace';
-import { messageOf } from './errors.ts';
+import { messageOf, OperationalError, PoisonError } from './errors.ts';
+import type { MetricsOptions } from './metrics.ts';
+import { metricReaders } from './metrics.ts';
 import type { TraceParent } from './traceparent.ts';
 import { formatTraceparent, parseTraceparent } from './traceparent.ts';
 
@@ -21,9 +25,13 @@ export type SpanSink = (otlpJson: Uint8Array) => Promise<void>;
 
 export interface TelemetryOptions {
   readonly service: string;
+  /** Tells two processes of one service apart. */
+  readonly instance?: string;
+  readonly version?: string;
   readonly sink: SpanSink;
-  /** OTEL_EXPORTER_OTLP_ENDPOINT, or null. */
-  readonly otlpEndpoint: string | null;
+  /** Whether spans go to a collector too; the exporter reads its address from the standard variables. */
+  readonly exported: boolean;
+  readonly metrics: MetricsOptions;
 }
 
 /** Random ids, except that a span can be given those that its submitter has chosen for it. */
@@ -69,6 +77,8 @@ export interface SpanOptions {
   readonly kind?: SpanKind;
   /** traceparent of the message that caused this, or a span here; none makes a new trace. */
   readonly parent?: string | Span | null | undefined;
+  /** traceparents of what else led here. The message that a consumer's span has as its parent is linked by itself. */
+  readonly links?: readonly (string | null | undefined)[];
   readonly attributes?: Attributes;
   readonly startMs?: number;
 }
@@ -88,15 +98,21 @@ export class Telemetry {
   static start(options: TelemetryOptions): Telemetry {
     const ids = new ChosenIds();
     const exporters: SpanExporter[] = [new SinkExporter(options.sink)];
-    if (options.otlpEndpoint !== null) exporters.push(new OTLPTraceExporter());
+    if (options.exported) exporters.push(new OTLPTraceExporter());
     const sdk = new NodeSDK({
-      serviceName: options.service,
+      resource: resourceFromAttributes({
+        'service.name': options.service,
+        'service.namespace': 'sandbus',
+        ...(options.version === undefined ? {} : { 'service.version': options.version }),
+        ...(options.instance === undefined ? {} : { 'service.instance.id': options.instance }),
+      }),
+      autoDetectResources: false,
       sampler: new AlwaysOnSampler(),
       idGenerator: ids,
       spanProcessors: exporters.map(
         (exporter) => new BatchSpanProcessor({ exporter, scheduledDelayMillis: 250 }),
       ),
-      metricReaders: [],
+      metricReaders: metricReaders(options.metrics),
       logRecordProcessors: [],
       instrumentations: [],
     });
@@ -112,6 +128,7 @@ export class Telemetry {
       {
         kind: options.kind ?? SpanKind.INTERNAL,
         attributes: options.attributes ?? {},
+        links: linksOf(options),
         ...(options.startMs === undefined ? {} : { startTime: options.startMs }),
       },
       parentContext(options.parent),
@@ -124,7 +141,7 @@ export class Telemetry {
     try {
       return await context.with(trace.setSpan(context.active(), span), () => work(span));
     } catch (error) {
-      failSpan(span, error instanceof Error ? error.name : 'Error', messageOf(error));
+      failSpan(span, errorType(error), messageOf(error));
       throw error;
     } finally {
       span.end();
@@ -150,6 +167,12 @@ export class Telemetry {
   }
 }
 
+/** The code where an error has one. */
+function errorType(error: unknown): string {
+  if (error instanceof OperationalError || error instanceof PoisonError) return error.code;
+  return error instanceof Error ? error.name : 'Error';
+}
+
 /** Marks a span failed. `type` is `error.type`: a code, not a sentence. */
 export function failSpan(span: Span, type: string, message: string): void {
   span.setAttribute('error.type', type);
@@ -169,6 +192,15 @@ export function messagingAttributes(operation: 'publish' | 'process', destinatio
     'messaging.operation.name': operation,
     'messaging.destination.name': destination,
   };
+}
+
+/** By the messaging conventions a consumer's span is linked to the context in which its message was made. */
+function linksOf({ kind, parent, links = [] }: SpanOptions): Link[] {
+  const own = kind === SpanKind.CONSUMER && typeof parent === 'string' ? [parent] : [];
+  return [...own, ...links].flatMap((text) => {
+    const ids = parseTraceparent(text);
+    return ids === null ? [] : [{ context: { ...ids, traceFlags: 1, isRemote: true } }];
+  });
 }
 
 function parentContext(parent: string | Span | null | undefined): Context {

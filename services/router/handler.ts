@@ -1,14 +1,14 @@
 /** Routes verified jobs and answers cancel requests. */
-import type { JobVerified } from '../../schemas/generated/events.ts';
+import type { JobCancelRequested, JobVerified } from '../../schemas/generated/events.ts';
 import { OperationalError } from '../platform/errors.ts';
 import { asCause, outgoing, publishEvent, readJobEvent, readServiceEvent } from '../platform/events.ts';
-import type { JobEntry, JobStates } from '../platform/job-state.ts';
+import type { JobEntry, JobSnapshot, JobStates } from '../platform/job-state.ts';
 import { endJob, republish, withRoute } from '../platform/job-state.ts';
 import type { Delivery, StreamMessage } from '../platform/nats/bus.ts';
 import type { ServiceContext } from '../platform/service.ts';
 import type { Span } from '../platform/telemetry.ts';
 import { failSpan, messagingAttributes, SpanKind, traceparentOf } from '../platform/telemetry.ts';
-import type { Route } from '../platform/topology.ts';
+import type { JobRef, Route } from '../platform/topology.ts';
 import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
 import type { Admission } from './admission.ts';
 import type { RouterConfig } from './config.ts';
@@ -123,14 +123,36 @@ export async function rejectExhausted(parts: RouterParts, delivery: Delivery, de
 }
 
 /** Handles one JobCancelRequested. */
-export async function handleCancel(parts: RouterParts, delivery: Delivery): Promise<void> {
-  const { bus, clock, log } = parts.context;
+export async function handleCancel(parts: RouterParts, delivery: StreamMessage): Promise<void> {
+  const { telemetry } = parts.context;
   const request = readJobEvent('JobCancelRequested', delivery);
   const snapshot = await parts.states.read(request);
   // The submission may be right behind; after enough deliveries the loop keeps the request as a dead letter.
   if (snapshot === null)
     throw new OperationalError('NO_SUCH_JOB', `no job ${kvKey(request)} (yet)`, { retryMs: 250 });
+  const options = {
+    kind: SpanKind.CONSUMER,
+    parent: snapshot.entry.traceparent,
+    links: [delivery.headers[headerNames.traceparent]],
+    attributes: {
+      ...messagingAttributes('process', 'job.cancel-requested'),
+      'sandbus.job.id': request.jobId,
+      'sandbus.tenant': request.tenant,
+    },
+  };
+  await telemetry.within('cancel', options, (span) => cancel(parts, delivery, { request, snapshot, span }));
+}
+
+interface Cancelling {
+  readonly request: JobCancelRequested & JobRef;
+  readonly snapshot: JobSnapshot;
+  readonly span: Span;
+}
+
+async function cancel(parts: RouterParts, delivery: StreamMessage, { request, snapshot, span }: Cancelling) {
+  const { bus, clock, log } = parts.context;
   const decision = decideCancel(snapshot.entry, request, clock.nowMs());
+  span.setAttribute('sandbus.decision', decision.kind);
   log.info(
     { job: kvKey(request), decision: decision.kind, requestedBy: request.requestedBy },
     'cancel request',
@@ -148,7 +170,7 @@ export async function handleCancel(parts: RouterParts, delivery: Delivery): Prom
     subject: subjects.job('cancelled', request),
     id: eventId(service, 'cancelled', cause, request),
     cause,
-    traceparent: snapshot.entry.traceparent,
+    traceparent: traceparentOf(span),
   });
   const ended = await endJob(bus, parts.states, request, event, (entry) => entry.state !== 'started');
   if (ended === null) throw new OperationalError('CONTENTION', 'the job has just started', { retryMs: 20 });

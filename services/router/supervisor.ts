@@ -7,12 +7,15 @@ import type { OutgoingEvent } from '../platform/events.ts';
 import { outgoing } from '../platform/events.ts';
 import type { JobEntry, JobSnapshot } from '../platform/job-state.ts';
 import { endJob, LeaseObserver } from '../platform/job-state.ts';
+import type { Span } from '../platform/telemetry.ts';
+import { failSpan, traceparentOf } from '../platform/telemetry.ts';
 import { eventId, subjects } from '../platform/topology.ts';
 import type { SuperviseDecision } from './decide.ts';
 import { supervise } from './decide.ts';
 import { Endings } from './endings.ts';
 import type { RouterParts } from './handler.ts';
 import { HeldJobs } from './held-jobs.ts';
+import { Restoration } from './restore.ts';
 
 const tickMs = 1_000;
 
@@ -29,10 +32,24 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   const held = new HeldJobs(parts);
   const bug = Promise.withResolvers<never>();
   bug.promise.catch(() => undefined);
+  const restoration = new Restoration(parts, (key) => jobs.has(key));
+  const onReset = () => {
+    for (const key of jobs.keys()) {
+      parts.admission.forget(key);
+      leases.forget(key);
+    }
+    jobs.clear();
+    endings.forgetAll();
+    parts.context.log.error('the states of the jobs were deleted: they are restored from the bus');
+    restoration.begin();
+  };
   const letGo = () => void held.letGo().catch(bug.reject);
   const stopWatch = await parts.states.watch((key, snapshot) => {
     if (snapshot === null) parts.admission.forget(key);
-    else parts.admission.see(snapshot.entry);
+    else {
+      parts.admission.see(snapshot.entry);
+      restoration.see(snapshot.entry);
+    }
     if (snapshot === null || snapshot.entry.state === 'ended') {
       if (jobs.has(key)) letGo();
       jobs.delete(key);
@@ -40,7 +57,9 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
       if (snapshot === null) endings.forget(key);
       else endings.see(snapshot);
     } else jobs.set(key, snapshot);
-  });
+  }, onReset);
+  // They may have been deleted while no router ran.
+  restoration.begin();
   // A router that died after it had let a held job go may not have come to say so.
   for (const [key, { entry }] of jobs)
     if (entry.state === 'open' && entry.runtime !== null && entry.held !== null)
@@ -49,7 +68,9 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   const timer = setInterval(() => {
     if (ticking) return;
     ticking = true;
-    const work = tick(parts, jobs, leases).then(() => Promise.all([settle(parts, endings), held.letGo()]));
+    const work = tick(parts, jobs, leases).then(() =>
+      Promise.all([settle(parts, endings, restoration), held.letGo()]),
+    );
     void work.catch(bug.reject).finally(() => {
       ticking = false;
     });
@@ -86,29 +107,49 @@ async function tick(
   }
 }
 
-async function settle({ context: { log } }: RouterParts, endings: Endings): Promise<void> {
+async function settle(
+  { context: { log } }: RouterParts,
+  endings: Endings,
+  restoration: Restoration,
+): Promise<void> {
   try {
     await endings.tick();
+    await restoration.tick();
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    log.warn({ code: error.code, error: error.message }, 'could not look after ended jobs; will try again');
+    log.warn(
+      { code: error.code, error: error.message },
+      'could not look after ended or lost states; will try again',
+    );
   }
 }
 
 /** Ends the job as it was seen: an entry that has changed meanwhile is looked at again at the next tick. */
 async function end(parts: RouterParts, seen: JobSnapshot, decision: SuperviseDecision): Promise<void> {
-  const event = terminalEvent(seen.entry, decision);
+  const span = failedSpan(parts, seen.entry, decision);
+  const event = terminalEvent(seen.entry, decision, traceparentOf(span));
   const same = (entry: JobEntry) => entry.state === seen.entry.state && entry.beat === seen.entry.beat;
-  await endJob(parts.context.bus, parts.states, seen.entry, event, same);
+  const ended = await endJob(parts.context.bus, parts.states, seen.entry, event, same);
+  // A span that does not end is not exported: nothing failed where the job went on.
+  if (ended?.ours === true) span.end();
 }
 
-function terminalEvent(entry: JobEntry, decision: SuperviseDecision): OutgoingEvent {
+/** An executor that is lost says no more, and a deadline that passed has no other span to stand on. */
+function failedSpan({ context }: RouterParts, entry: JobEntry, decision: SuperviseDecision): Span {
+  const attributes = { 'sandbus.job.id': entry.jobId, 'sandbus.tenant': entry.tenant };
+  const span = context.telemetry.span('supervise', { parent: entry.traceparent, attributes });
+  if (decision.kind === 'rejected') failSpan(span, decision.event.reason, decision.event.detail);
+  else failSpan(span, decision.event.outcome.replaceAll('_', '-'), decision.event.error?.message ?? '');
+  return span;
+}
+
+function terminalEvent(entry: JobEntry, decision: SuperviseDecision, traceparent: string): OutgoingEvent {
   const cause = { stream: 'SUBMISSIONS', sequence: entry.submissionSequence };
   const about = {
     subject: subjects.job(decision.kind, entry),
     id: eventId('router', decision.kind, cause, entry),
     cause,
-    traceparent: entry.traceparent,
+    traceparent,
   };
   return decision.kind === 'rejected'
     ? outgoing('JobRejected', decision.event, about)

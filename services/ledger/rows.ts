@@ -1,0 +1,48 @@
+/** Values of rows in the order of `written` in columns.ts, and rows as they come back. */
+import type { AuditRecord } from '../platform/codec.ts';
+import type { JobRow, NewRecord, StoredSpan } from './store.ts';
+
+export type Cell = string | number | Uint8Array | null;
+
+export function recordCells({ record, epoch }: NewRecord): Cell[] {
+  const { sequence, tenant, tenantSequence, jobId, kind, recordedAt, subject, eventId, signer } = record;
+  const { signature, traceparent, stream, streamSequence, payload } = record;
+  const { payloadSalt, payloadHash, previousLeafHash, leafHash } = record;
+  return [
+    ...[sequence, tenant, tenantSequence, jobId, kind, recordedAt, subject, eventId, signer],
+    ...[signature, traceparent, stream, epoch, streamSequence, payload],
+    ...[payloadSalt, payloadHash, previousLeafHash, leafHash],
+  ];
+}
+
+export function jobCells(job: JobRow): Cell[] {
+  const { tenant, jobId, firstSequence, lastLeafHash, terminalSequence, state, plugin, pluginSha256 } = job;
+  const { runtime, outcome, reason, submittedAtMs, updatedAtMs, traceId } = job;
+  return [
+    ...[tenant, jobId, firstSequence, lastLeafHash, terminalSequence, state, plugin, pluginSha256],
+    ...[JSON.stringify(job.keyIds), runtime, outcome, reason, submittedAtMs, updatedAtMs, traceId],
+  ];
+}
+
+export function spanCells(span: StoredSpan): Cell[] {
+  const { traceId, spanId, parentSpanId, service, name, kind, startMicros, endMicros } = span;
+  return [
+    ...[traceId, spanId, parentSpanId, service, name, kind, startMicros, endMicros],
+    ...[span.status, span.statusMessage, JSON.stringify(span.attributes), JSON.stringify(span.links)],
+  ];
+}
+
+/** A row of a query with the columns of the type; JSON columns as text. */
+export type Row = Record<string, unknown>;
+
+export const recordOf = (row: Row): AuditRecord => row as unknown as AuditRecord;
+
+export const jobOf = (row: Row): JobRow =>
+  ({ ...row, keyIds: JSON.parse(String(row.keyIds)) }) as unknown as JobRow;
+
+export const spanOf = (row: Row): StoredSpan =>
+  ({
+    ...row,
+    attributes: JSON.parse(String(row.attributes)),
+    links: JSON.parse(String(row.links)),
+  }) as unknown as StoredSpan;
