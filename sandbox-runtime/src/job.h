@@ -110,6 +110,7 @@ struct job {
     struct cgroup_usage usage;
     unsigned child_step;  /* index in setup_steps of the one after which the child works for the job */
     uint64_t child_at_us; /* when that was */
+    uint64_t go_us;       /* when the supervisor had done its part */
     uint32_t setup_us[JOB_SETUP_STEPS_MAX];
     uint32_t inside_us[REPORT_STEPS_MAX];
 
