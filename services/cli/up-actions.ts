@@ -9,12 +9,13 @@ import { Bus } from '../platform/nats/bus.ts';
 import { inboxPrefix } from '../platform/nats-permissions.ts';
 import { encodePolicy } from '../trust/index.ts';
 import { defaultPolicy } from './default-policy.ts';
-import { startAll } from './system.ts';
+import { defaultGraceMs, startAll } from './system.ts';
 
 const topologyShape = {
   ...commonShape,
   SANDBUS_REPLICAS: wholeNumber(1).default(1),
   SANDBUS_SIZE_FACTOR: positiveNumber.default(1),
+  SANDBUS_GRACE_MS: wholeNumber(0).default(defaultGraceMs),
   SANDBUS_NATS_SERVER: z.string().min(1).nullable().default(null),
 };
 
@@ -27,8 +28,10 @@ export async function up(options: { port: string; state?: string }): Promise<num
   const say = (text: string) => void process.stderr.write(`${text}\n`);
   await ensurePolicy(stateDir, say);
   const asked = stopAsked();
+  const graceMs = config.SANDBUS_GRACE_MS;
   const system = await startAll({
     stateDir,
+    graceMs,
     port: port.data,
     logs: 'files',
     replicas: config.SANDBUS_REPLICAS,
@@ -37,8 +40,16 @@ export async function up(options: { port: string; state?: string }): Promise<num
     onEvent: say,
   });
   say(`ready: SANDBUS_NATS_URL=${system.url}; state and logs in ${stateDir}; Ctrl-C stops`);
-  const failure = await Promise.race([asked.then(() => null), system.failed]);
-  say(failure ?? 'stopping: running jobs are ended, queued ones wait for the next start');
+  const failure = await Promise.race([asked.first.then(() => null), system.failed]);
+  const seconds = graceMs / 1000;
+  say(
+    failure ??
+      `stopping: running jobs have ${seconds} s to end, waiting ones stay for the next start; Ctrl-C again ends them now`,
+  );
+  void asked.second.then(() => {
+    say('ending running jobs now');
+    system.hurry();
+  });
   await system.stop();
   return failure === null ? 0 : 1;
 }
@@ -71,9 +82,15 @@ export async function makeTopology(): Promise<void> {
   }
 }
 
-function stopAsked(): Promise<void> {
-  return new Promise((resolve) => {
-    process.once('SIGINT', () => resolve());
-    process.once('SIGTERM', () => resolve());
-  });
+function stopAsked(): { first: Promise<void>; second: Promise<void> } {
+  const first = Promise.withResolvers<void>();
+  const second = Promise.withResolvers<void>();
+  let signals = 0;
+  const onSignal = () => {
+    signals += 1;
+    if (signals === 1) first.resolve();
+    else second.resolve();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal);
+  return { first: first.promise, second: second.promise };
 }
