@@ -1,29 +1,13 @@
 /** A real audit process, killed again and again while events come: nothing is lost, nothing is doubled. */
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Child } from '../platform/process.ts';
-import { startChild, stopChild } from '../platform/process.ts';
+import { stopChild } from '../platform/process.ts';
 import { headerNames } from '../platform/topology.ts';
-import type { Fixture } from './fixture.ts';
+import { startProcess } from './audit-process.ts';
 import { cancelled, eventually, feed, fixture, newJob, say, stopTelemetry, submit } from './fixture.ts';
 
 after(stopTelemetry);
-
-const program = `
-  import { runService } from '${join(import.meta.dirname, '../platform/service.ts')}';
-  import { start } from '${join(import.meta.dirname, 'main.ts')}';
-  process.exitCode = await runService('audit', start);
-`;
-
-async function startProcess(f: Fixture): Promise<Child> {
-  const env = { SANDBUS_NATS_URL: f.url, SANDBUS_STATE_DIR: f.stateDir, SANDBUS_LOG_LEVEL: 'fatal' };
-  const args = ['--input-type=module', '--eval', program];
-  const child = await startChild(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  for await (const _ready of child.stdout ?? []) break;
-  return child;
-}
 
 // Longer than the default: what a dead process held unacked comes again only after the ack wait of 30 s.
 const options = { timeout: 1100_000 };

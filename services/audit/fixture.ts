@@ -29,6 +29,7 @@ export interface Fixture {
   /** The same server again, on the same port with the same files. */
   restartServer(): Promise<void>;
   readonly stateDir: string;
+  readonly ledgerFile: string;
   readonly context: ServiceContext;
   startAudit(prepare?: (database: DatabaseSync) => void): Promise<RunningService>;
   /** Reads the ledger beside the service. */
@@ -63,12 +64,13 @@ export async function fixture(): Promise<Fixture> {
   const config = {
     ledger: ledgerFile,
     logKey,
+    query: null,
     keep: { payloadDays: null, spanDays: null },
     downloadFolder: join(stateDir, 'downloads'),
   };
   const running = new Set<RunningService>();
   return {
-    ...{ bus, url: server.url, stateDir, context },
+    ...{ bus, url: server.url, stateDir, ledgerFile, context },
     restartServer: async () => {
       await server.stop();
       server = await startNatsServer({ storeDir, port: Number(new URL(server.url).port) });

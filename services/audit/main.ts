@@ -1,15 +1,17 @@
 /** The audit service: commits every event to the ledger before it is acked, feeds AUDIT, keeps spans, answers readers. */
 import { Ledger } from '../ledger/ledger.ts';
 import { loadLogKey } from '../ledger/log-key.ts';
-import { claimWriter } from '../ledger/open.ts';
-import type { LedgerWriter } from '../ledger/store.ts';
+import { claimWriter, isPostgres } from '../ledger/open.ts';
+import type { LedgerReader, LedgerWriter } from '../ledger/store.ts';
 import type { Signer } from '../ledger/tlog/note.ts';
 import type { Loop } from '../platform/consume.ts';
 import { consume } from '../platform/consume.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
 import { OperationalError } from '../platform/errors.ts';
+import { parseTokens } from '../platform/query-tokens.ts';
 import type { RunningService, ServiceContext, StartService } from '../platform/service.ts';
 import { consumers, requestFilters } from '../platform/topology.ts';
+import { WatchedFile } from '../platform/watched-file.ts';
 import { Answers } from './answers.ts';
 import { catchUp } from './catch-up.ts';
 import { Checkpoints } from './checkpoints.ts';
@@ -22,11 +24,11 @@ import { Feed } from './feed.ts';
 import { eventHandler, spanHandler } from './handler.ts';
 import { operate } from './operate.ts';
 import { Outbox } from './outbox.ts';
+import { serveQueries } from './query/server.ts';
 import { auditRead, wakeReaders } from './requests.ts';
 import { Retention } from './retention.ts';
 import { serveWhenClaimed } from './standby.ts';
 import { Waiters } from './waiters.ts';
-import type { Worker } from './worker.ts';
 
 /** Messages of a stream on their way to one commit. */
 const slots = 256;
@@ -51,7 +53,12 @@ export async function startAudit(
       throw error;
     }
   };
-  return serveWhenClaimed(() => claimWriter(config.ledger), serve, context.log);
+  return serveWhenClaimed({
+    claim: () => claimWriter(config.ledger),
+    serve,
+    isPatient: isPostgres(config.ledger),
+    log: context.log,
+  });
 }
 
 async function run(
@@ -82,24 +89,33 @@ async function run(
   });
   await downloads.start();
   for (const worker of workers) worker.wake();
+  const queries = await startQueries(context, config, store);
   const loops = startLoops(context, committer, store);
   const answers = new Answers(context);
   answers.serve(requestFilters.auditRead, (request) => auditRead({ bus, store, waiters }, request));
   answers.serve(requestFilters.auditOperate, (request) => operate({ store, log }, request));
   answers.serve(requestFilters.download, (request) => downloads.serve(request));
   return {
-    failed: firstFailure(loops, workers),
+    failed: Promise.race([...[...loops, ...workers].map(({ failed }) => failed), store.lost]),
     stop: async () => {
       waiters.close();
-      await Promise.all([answers.stop(), ...loops.map((loop) => loop.stop())]);
+      await Promise.all([answers.stop(), queries?.stop(), ...loops.map((loop) => loop.stop())]);
       await Promise.all([...workers.map((worker) => worker.stop()), downloads.stop()]);
       await store.close();
     },
   };
 }
 
-const firstFailure = (loops: readonly Loop[], workers: readonly Worker[]): Promise<never> =>
-  Promise.race([...loops, ...workers].map(({ failed }) => failed));
+/** Over HTTP, where that is configured. They get the reader's part of the store alone. */
+async function startQueries({ log, clock }: ServiceContext, { query }: AuditConfig, store: LedgerReader) {
+  if (query === null) return null;
+  const tokens = new WatchedFile(query.tokens, parseTokens, log);
+  const served = await serveQueries({ store, tokens: () => tokens.current(), clock, log }, query.address);
+  log.info({ url: served.url }, 'queries are answered');
+  if (!/^(127\.|localhost$)/.test(query.address.host))
+    log.warn({ url: served.url }, 'queries leave this machine, and this is plain HTTP: put TLS before it');
+  return served;
+}
 
 /** A feed that is away may come later; a feed that is ahead of the ledger for good ends the start. */
 async function catchUpIfPossible(ledger: Ledger, feed: Feed, { log }: ServiceContext): Promise<void> {

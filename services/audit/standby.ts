@@ -1,5 +1,5 @@
 /** One audit service writes; another one stands by, and goes on where the first ends. */
-import { messageOf, OperationalError } from '../platform/errors.ts';
+import { OperationalError } from '../platform/errors.ts';
 import type { HealthCheck } from '../platform/health.ts';
 import type { Logger } from '../platform/log.ts';
 import type { RunningService } from '../platform/service.ts';
@@ -7,62 +7,82 @@ import type { RunningService } from '../platform/service.ts';
 /** How often the one that stands by asks for the place. */
 const pauseMs = 500;
 
+export interface StandbyParts<T> {
+  readonly claim: () => Promise<T | null>;
+  readonly serve: (claimed: T) => Promise<RunningService>;
+  /** True where what cannot be reached now may be later: a database elsewhere, not the disk of this machine. */
+  readonly isPatient: boolean;
+  readonly log: Logger;
+}
+
 /**
  * Serves as soon as `claim` gives the place of the writer, now or later. `serve` gets what was claimed and closes it.
  * The service that is returned is ready when it serves.
  */
-export async function serveWhenClaimed<T>(
-  claim: () => Promise<T | null>,
-  serve: (claimed: T) => Promise<RunningService>,
-  log: Logger,
-): Promise<RunningService> {
-  const claimed = await claim();
-  if (claimed !== null) return serve(claimed);
-  log.info('stands by: another audit service writes this ledger');
-  return new Standby(claim, serve, log);
+export async function serveWhenClaimed<T>(parts: StandbyParts<T>): Promise<RunningService> {
+  const standby = new Standby(parts);
+  await standby.begin();
+  return standby;
 }
 
 class Standby<T> implements RunningService {
   readonly failed: Promise<never>;
-  readonly checks: readonly HealthCheck[] = [() => this.#reason()];
-  readonly #log: Logger;
+  readonly checks: readonly HealthCheck[] = [() => this.#reasons()];
   readonly #bug = Promise.withResolvers<never>();
   readonly #stopped = new AbortController();
-  readonly #ended: Promise<void>;
+  readonly #parts: StandbyParts<T>;
+  /** Null while it serves. */
+  #reason: string | null = null;
   #running: RunningService | null = null;
+  #ended: Promise<void> = Promise.resolve();
 
-  constructor(claim: () => Promise<T | null>, serve: (claimed: T) => Promise<RunningService>, log: Logger) {
-    this.#log = log;
+  constructor(parts: StandbyParts<T>) {
+    this.#parts = parts;
     this.failed = this.#bug.promise;
     this.failed.catch(() => undefined);
-    this.#ended = this.#wait(claim, serve).catch((error: unknown) => this.#bug.reject(error));
   }
 
-  #reason(): string | null {
-    if (this.#running === null) return 'it stands by: another audit service writes this ledger';
-    return this.#running.checks?.map((check) => check()).find((reason) => reason !== null) ?? null;
+  #reasons(): string | null {
+    return this.#reason ?? this.#running?.checks?.map((check) => check()).find((one) => one !== null) ?? null;
   }
 
-  async #wait(claim: () => Promise<T | null>, serve: (claimed: T) => Promise<RunningService>): Promise<void> {
-    while (!this.#stopped.signal.aborted) {
-      await this.#pause();
-      const claimed = this.#stopped.signal.aborted ? null : await this.#tried(claim);
-      if (claimed === null) continue;
-      this.#log.info('takes over: the other audit service has ended');
-      this.#running = await serve(claimed);
-      this.#running.failed.catch((error: unknown) => this.#bug.reject(error));
-      return;
-    }
+  /** Serves at once if it may; else waits for that in the background. */
+  async begin(): Promise<void> {
+    if (await this.#served()) return;
+    this.#ended = this.#wait().catch((error: unknown) => this.#bug.reject(error));
   }
 
-  async #tried(claim: () => Promise<T | null>): Promise<T | null> {
+  async #wait(): Promise<void> {
+    do await this.#pause();
+    while (!this.#stopped.signal.aborted && !(await this.#served()));
+  }
+
+  async #served(): Promise<boolean> {
+    const claimed = await this.#tried();
+    if (claimed === null) return false;
+    this.#running = await this.#parts.serve(claimed);
+    this.#running.failed.catch((error: unknown) => this.#bug.reject(error));
+    this.#say(null);
+    return true;
+  }
+
+  async #tried(): Promise<T | null> {
     try {
-      return await claim();
+      const claimed = await this.#parts.claim();
+      if (claimed === null) this.#say('it stands by: another audit service writes this ledger');
+      return claimed;
     } catch (error) {
-      if (!(error instanceof OperationalError)) throw error;
-      this.#log.warn({ code: error.code, error: messageOf(error) }, 'cannot ask for the ledger yet');
+      if (!(error instanceof OperationalError) || !this.#parts.isPatient) throw error;
+      this.#say(error.message);
       return null;
     }
+  }
+
+  #say(reason: string | null): void {
+    if (reason === this.#reason) return;
+    this.#reason = reason;
+    if (reason === null) this.#parts.log.info('has the ledger now');
+    else this.#parts.log.warn({ reason }, 'waits for the ledger');
   }
 
   #pause(): Promise<void> {

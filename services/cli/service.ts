@@ -26,5 +26,7 @@ export function registerService(program: Command): void {
       const { runService } = await import('../platform/service.ts');
       const { start } = await starts[known]();
       process.exitCode = await runService(known, start);
+      // A service that failed still has loops that would go on for ever.
+      if (process.exitCode !== 0) process.exit();
     });
 }

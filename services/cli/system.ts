@@ -40,6 +40,8 @@ export interface SystemOptions {
   readonly natsProgram?: string | undefined;
   /** Servers of a NATS cluster on this machine; 1 unless given. With three, `replicas` may be three. */
   readonly nodes?: number;
+  /** host:port where the audit service answers queries; nowhere unless given. */
+  readonly queryAddress?: string | undefined;
   /** How many executors share the work; 1 unless given. */
   readonly executors?: number;
   /** How long the server may answer nothing before it is started again, milliseconds. */
@@ -167,6 +169,7 @@ async function startService(
       SANDBUS_NATS_CREDS: userCredentials(options.stateDir, name),
       // Four services cannot share one address.
       SANDBUS_HEALTH_ADDRESS: undefined,
+      SANDBUS_QUERY_ADDRESS: name === 'audit' ? options.queryAddress : undefined,
     }),
     stdio: ['ignore', 'pipe', log?.fd ?? 'inherit'],
     ownGroup: true,

@@ -239,6 +239,9 @@ export interface Changes {
 
 /** The one who may write. Every write checks that it still is. */
 export interface LedgerWriter extends LedgerReader {
+  /** Rejects with LostLedgerError as soon as this one knows that it is the writer no longer; never resolves. */
+  readonly lost: Promise<never>;
+
   lookUp(keys: BatchKeys): Promise<Known>;
   /** Returns when everything is on disk. Throws LostLedgerError when the tree is not the one of `onto`. */
   commit(changes: Changes): Promise<void>;

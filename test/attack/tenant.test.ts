@@ -98,7 +98,7 @@ async function quiet(): Promise<Record<string, unknown>> {
     const same = JSON.stringify(now) === before;
     before = JSON.stringify(now);
     if (!same) await new Promise((done) => setTimeout(done, 300));
-    return same && (await allSettled());
+    return same && (await allSettled()) && (await allSigned());
   });
   return now;
 }
@@ -111,6 +111,13 @@ async function allSettled(): Promise<boolean> {
     if (entry.terminal !== null && entry.terminal.data !== null) return false;
   }
   return true;
+}
+
+/** A checkpoint follows the last record within a second: then audit has said all. */
+async function allSigned(): Promise<boolean> {
+  const { lastSequence } = await deployment.streamState('AUDIT');
+  const last = await deployment.nextMessage('AUDIT', lastSequence, '>');
+  return last === null || last.subject === 'audit-checkpoint';
 }
 
 async function otherStillWorks(): Promise<void> {

@@ -22,14 +22,10 @@ export async function openPostgres(url: string): Promise<PostgresReader> {
 
 /** Null while another session is the writer. Throws UsageError, and OperationalError LEDGER_UNAVAILABLE. */
 export async function claimPostgres(url: string): Promise<PostgresWriter | null> {
-  let lost: Error | null = null;
-  const client = await connectionTo(url, (error) => {
-    lost ??= error;
-  });
+  const { promise: ended, resolve: onEnd } = Promise.withResolvers<Error>();
+  const client = await connectionTo(url, onEnd);
   // A server that ends a session in good order says nothing more than that it has.
-  client.on('end', () => {
-    lost ??= new Error('the connection was closed');
-  });
+  client.on('end', () => onEnd(new Error('the connection was closed')));
   try {
     const [lock] = await query(client, 'SELECT pg_try_advisory_lock($1::bigint) AS held', [lockKey]);
     if (lock?.held !== true) {
@@ -39,7 +35,7 @@ export async function claimPostgres(url: string): Promise<PostgresWriter | null>
     await checkDurability(client);
     await migrate(client);
     const epoch = await raiseEpoch(client);
-    return new PostgresWriter(poolOf(url), { client, epoch, lost: () => lost });
+    return new PostgresWriter(poolOf(url), { client, epoch, ended });
   } catch (error) {
     await client.end().catch(() => undefined);
     throw error;

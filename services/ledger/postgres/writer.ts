@@ -31,21 +31,32 @@ import { headOf, headSql, PostgresReader } from './reader.ts';
 export interface WriterSession {
   readonly client: pg.Client;
   readonly epoch: number;
-  /** What ended the connection, if something did. */
-  readonly lost: () => Error | null;
+  /** What ended the connection, once something has. */
+  readonly ended: Promise<Error>;
 }
 
 const currentEpoch = (alias: string) =>
   `${alias}.stream_epoch = coalesce((SELECT epoch FROM stream WHERE name = ${alias}.stream), 0)`;
 
 export class PostgresWriter extends PostgresReader implements LedgerWriter {
+  readonly lost: Promise<never>;
   readonly #session: WriterSession;
+  #lostTo: LostLedgerError | null = null;
+  #closing = false;
   /** One transaction after the other: they share the connection. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(pool: pg.Pool, session: WriterSession) {
     super(pool);
     this.#session = session;
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.lost = promise;
+    this.lost.catch(() => undefined);
+    void session.ended.then((cause) => {
+      if (this.#closing) return;
+      this.#lostTo = sessionEnded(cause);
+      reject(this.#lostTo);
+    });
   }
 
   #transaction<T>(action: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -71,11 +82,7 @@ export class PostgresWriter extends PostgresReader implements LedgerWriter {
 
   /** A failed statement may pass; a connection that has ended has lost the lock with it. */
   #verdict(error: unknown): unknown {
-    const cause = this.#session.lost();
-    if (cause === null || !(error instanceof OperationalError)) return error;
-    return new LostLedgerError(
-      `the session with PostgreSQL that holds the lock of the ledger has ended (${messageOf(cause)})`,
-    );
+    return error instanceof OperationalError ? (this.#lostTo ?? error) : error;
   }
 
   lookUp(keys: BatchKeys): Promise<Known> {
@@ -164,11 +171,17 @@ export class PostgresWriter extends PostgresReader implements LedgerWriter {
 
   /** Ends the session, and with it gives the lock back. */
   override async close(): Promise<void> {
+    this.#closing = true;
     await this.#last;
     await this.#session.client.end().catch(() => undefined);
     await super.close();
   }
 }
+
+const sessionEnded = (cause: Error): LostLedgerError =>
+  new LostLedgerError(
+    `the session with PostgreSQL that holds the lock of the ledger has ended (${messageOf(cause)})`,
+  );
 
 const takenOver = (epoch: number, found: unknown): LostLedgerError =>
   new LostLedgerError(`another audit service has taken over (writer epoch ${found}, this one has ${epoch})`);

@@ -24,6 +24,8 @@ import { LookUp } from './look-up.ts';
 import { SqliteReader } from './reader.ts';
 
 export class SqliteWriter extends SqliteReader implements LedgerWriter {
+  /** A lock file is held until its process ends. */
+  readonly lost: Promise<never> = new Promise(() => undefined);
   readonly #lock: { close(): void };
   readonly #statements: ReturnType<typeof prepare>;
   readonly #lookUp: LookUp;

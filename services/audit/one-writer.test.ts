@@ -1,0 +1,107 @@
+/** Two real audit processes on one ledger: one writes, the other one takes over, and nothing is recorded twice. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { connect } from 'nats';
+import { openReader } from '../ledger/open.ts';
+import type { PostgresServer } from '../ledger/postgres/server-fixture.ts';
+import { debianPackage, findPostgres, startPostgres } from '../ledger/postgres/server-fixture.ts';
+import type { AuditRecord } from '../platform/codec.ts';
+import { stopChild } from '../platform/process.ts';
+import { consumers } from '../platform/topology.ts';
+import { startProcess } from './audit-process.ts';
+import type { Fixture } from './fixture.ts';
+import { askRecords, eventually, feed, fixture, newJob, stopTelemetry, submit } from './fixture.ts';
+
+const skip =
+  findPostgres() === null ? `PostgreSQL is not there: install Debian's package ${debianPackage}` : false;
+let postgres: PostgresServer;
+before(async () => {
+  if (skip === false) postgres = await startPostgres();
+});
+after(async () => {
+  await postgres?.stop();
+  await stopTelemetry();
+});
+
+const recorded = (f: Fixture, count: number) =>
+  eventually(
+    `${count} records`,
+    async () => (await askRecords(f.bus, 'acme').catch(() => [])).length === count,
+  );
+
+/** Pulls that a paused process has under way would still be answered, to nobody. */
+async function untilNobodyPulls(f: Fixture): Promise<void> {
+  const connection = await connect({ servers: f.url });
+  const manager = await connection.jetstreamManager();
+  const { stream, durable } = consumers.auditSubmissions;
+  await eventually(
+    'no pull waits',
+    async () => (await manager.consumers.info(stream, durable)).num_waiting === 0,
+  );
+  await connection.close();
+}
+
+async function ledgerAt(location: string): Promise<AuditRecord[]> {
+  const reader = await openReader(location);
+  try {
+    return await reader.records(0, { records: 1000, bytes: 1e9 });
+  } finally {
+    await reader.close();
+  }
+}
+
+async function isWhole(f: Fixture, location: string, count: number): Promise<void> {
+  const sequences = Array.from({ length: count }, (_, i) => i);
+  const records = await ledgerAt(location);
+  assert.deepEqual(
+    records.map(({ sequence }) => sequence),
+    sequences,
+  );
+  assert.equal(new Set(records.map(({ jobId }) => jobId)).size, count);
+  const fed = await eventually('fed', async () => (await feed(f.bus)).length >= count && feed(f.bus));
+  assert.deepEqual(
+    fed.map(({ ledgerSequence }) => ledgerSequence),
+    sequences,
+  );
+}
+
+test('a writer that was paused past its lock in PostgreSQL is refused, and ends', { skip }, async () => {
+  await using f = await fixture();
+  const location = await postgres.database();
+  const env = { SANDBUS_LEDGER_URL: location, SANDBUS_LOG_LEVEL: 'warn' };
+  const first = await startProcess(f, env);
+  for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
+  await recorded(f, 5);
+  const second = await startProcess(f, env);
+  first.kill('SIGSTOP');
+  await untilNobodyPulls(f);
+  const killed = await postgres.query(
+    location,
+    `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
+      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+  );
+  assert.equal(killed.length, 1);
+  for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
+  await eventually('taken over', async () => (await ledgerAt(location)).length === 10);
+  first.kill('SIGCONT');
+  assert.deepEqual(await first.exited, { code: 1, signal: null });
+  assert.match(first.said(), /holds the lock of the ledger has ended.*stands by when it is started again/);
+  assert.equal(first.said().includes('sandbus@'), false, 'the URL of the database is not logged');
+  await isWhole(f, location, 10);
+  assert.equal((await stopChild(second, 5000)).code, 0);
+});
+
+test('the next one takes over a file of SQLite when the writer is killed', async () => {
+  await using f = await fixture();
+  const first = await startProcess(f);
+  const second = await startProcess(f);
+  for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
+  await recorded(f, 5);
+  first.kill('SIGSTOP');
+  await untilNobodyPulls(f);
+  first.kill('SIGKILL');
+  for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
+  await recorded(f, 10);
+  await isWhole(f, f.ledgerFile, 10);
+  assert.equal((await stopChild(second, 5000)).code, 0);
+});
