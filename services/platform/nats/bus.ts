@@ -311,6 +311,11 @@ export class Bus {
     return (await this.#consumerInfo(stream, durable)).num_pending;
   }
 
+  /** How often the consumer has delivered a message, repetitions included. */
+  async deliveries(stream: string, durable: string): Promise<number> {
+    return (await this.#consumerInfo(stream, durable)).delivered.consumer_seq;
+  }
+
   async #consumerInfo(stream: string, durable: string) {
     try {
       return await this.#manager.consumers.info(stream, durable);
