@@ -7,7 +7,7 @@ import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Reply, Request } from '../platform/nats/bus.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
-import { artifactKey, chunkBytes, headerNames, isSha256, isTenant } from '../platform/topology.ts';
+import { chunkBytes, headerNames, isSha256, isTenant, objectKey } from '../platform/topology.ts';
 import { RequestFault } from './request-fault.ts';
 import { reaching } from './worker.ts';
 
@@ -53,7 +53,7 @@ export class Downloads {
     const offset = Number(request.headers[headerNames.offset] ?? '0');
     if (!Number.isSafeInteger(offset) || offset < 0)
       throw new RequestFault('BAD_REQUEST', `header ${headerNames.offset} must be a byte offset`);
-    const fetched = await this.#get(artifactKey(tenant, sha256), sha256);
+    const fetched = await this.#get(objectKey(tenant, sha256), sha256);
     if (fetched === null) throw new RequestFault('NOT_FOUND', `no artifact ${sha256} of tenant ${tenant}`);
     return chunkReply(fetched, offset);
   }

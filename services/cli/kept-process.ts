@@ -60,6 +60,11 @@ export class KeptProcess {
     return starting;
   }
 
+  /** Ends the process, which is then started again as when it dies. */
+  async restart(): Promise<void> {
+    await this.#current?.stop();
+  }
+
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#starting;

@@ -17,7 +17,9 @@ import { serviceNames } from '../platform/topology.ts';
 import { watchAccess } from './access-watch.ts';
 import type { Started } from './kept-process.ts';
 import { describeExit, KeptProcess } from './kept-process.ts';
+import type { NatsNodes } from './nats-nodes.ts';
 import { keptNatsNodes } from './nats-nodes.ts';
+import { ServerWatch } from './server-watch.ts';
 import type { TopologyKeeper } from './topology-keeper.ts';
 import { keepTopology } from './topology-keeper.ts';
 
@@ -42,6 +44,8 @@ export interface SystemOptions {
   readonly queryAddress?: string | undefined;
   /** How many executors share the work; 1 unless given. */
   readonly executors?: number;
+  /** How long the server may answer nothing before it is started again, milliseconds. */
+  readonly serverPatienceMs?: number;
   /** Told when something starts, dies or is started again. */
   readonly onEvent?: (text: string) => void;
 }
@@ -87,7 +91,7 @@ export async function startAll(options: SystemOptions): Promise<System> {
     const access = await ensureAccess(options.stateDir, options.tenants ?? ['default']);
     await nats.start(renderAccounts(access));
     stopWatching = watchAccess(options.stateDir, access, nats, options.onEvent ?? (() => undefined));
-    topology = await keepTopology(nats.url(), options);
+    topology = await keepTopology(nats.url(), { ...options, watch: serverWatch(nats, options) });
     options.onEvent?.(`nats-server listens on ${nats.url()}`);
     for (const { name, label } of serviceInstances(options))
       services.push(keptService(name, label, nats.url(), options));
@@ -104,6 +108,18 @@ export async function startAll(options: SystemOptions): Promise<System> {
     failed: Promise.race(all.map(({ givenUp }) => givenUp)),
     stop,
   };
+}
+
+/** In a cluster the other nodes go on, and a node that answers nothing may be without a majority. */
+function serverWatch({ processes }: NatsNodes, options: SystemOptions): ServerWatch | null {
+  const [only, second] = processes;
+  if (only === undefined || second !== undefined) return null;
+  return new ServerWatch({
+    logFile: join(options.stateDir, 'nats', 'nats-server.log'),
+    onEvent: options.onEvent ?? (() => undefined),
+    restart: () => only.restart(),
+    patienceMs: options.serverPatienceMs,
+  });
 }
 
 function serviceInstances({ executors = 1 }: SystemOptions): { name: ServiceName; label: string }[] {

@@ -1,6 +1,7 @@
 /** The executor: runs routed jobs in the launcher's sandbox, and says how each ended. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { keepCollecting } from '../platform/collecting.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
 import { messageOf, UsageError } from '../platform/errors.ts';
 import { JobStates } from '../platform/job-state.ts';
@@ -47,6 +48,7 @@ export const start: StartService = async (context) => {
   const stopNotices = bus.listen(subjects.cancelNotice(config.id), ({ data }) =>
     handler.onCancelNotice(Buffer.from(data).toString('utf8')),
   );
+  const stopCollecting = keepCollecting({ bucket: parts.artifacts, log, nowMs: () => clock.nowMs() });
   // A store that is gone stops new jobs; only one that says so takes the permission from running ones.
   parts.trust.onChange((store) => store !== null && handler.endRevoked(store));
   return {
@@ -59,6 +61,7 @@ export const start: StartService = async (context) => {
       if (!(await within(lastWordsMs, loop.idle()))) giveUp.abort();
       await loop.idle();
       stopNotices();
+      stopCollecting();
       await parts.trust.stop();
       await parts.launcher.close();
       await parts.folders.close();

@@ -3,6 +3,8 @@
 /** What is wrong → what to do. Every finding is one of these. */
 export const mends = {
   missing: 'restore the records from a backup; without one, take them from the copies on the stream AUDIT',
+  unreadable:
+    'the database itself is damaged: restore a backup, and let the audit service refill the rest from AUDIT',
   truncated: 'restore the newest backup, and let the audit service refill the rest from AUDIT',
   leaf: 'compare the record with a backup or with its copy on AUDIT, and keep both: one of them was changed',
   payload: 'compare the payload with a backup or with its copy on AUDIT: it is not the one that was recorded',

@@ -2,17 +2,28 @@
 import type { JetStreamClient, JetStreamManager, NatsConnection } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
 import type { EventIdentity } from '../event-keys.ts';
-import type { Needs } from '../topology.ts';
+import type { Needs, ObjectBucketName } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
-import { connect } from './connection.ts';
-import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound, isTooLarge } from './failures.ts';
+import { connect, ownId } from './connection.ts';
+import {
+  isConflict,
+  isDiskFull,
+  isEmptyPull,
+  isFull,
+  isNoResponders,
+  isNotFound,
+  isOtherStream,
+  isTooLarge,
+} from './failures.ts';
 import { KvBucket } from './kv.ts';
 import type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
 import { fromMsg, fromStored, toDelivery, toHeaders } from './messages.ts';
 import { ObjectBucket } from './objects.ts';
 import { PullConsumer } from './pull-consumer.ts';
+import { replicaFault } from './server-version.ts';
 import type { TopologyOptions } from './streams.ts';
 import { ensureTopology } from './streams.ts';
+import { kindOfSubject, WriteWatch } from './write-watch.ts';
 
 export type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
 export type { PullConsumer } from './pull-consumer.ts';
@@ -51,9 +62,12 @@ export class Bus {
   readonly #connection: NatsConnection;
   readonly #stream: JetStreamClient;
   readonly #manager: JetStreamManager;
+  readonly #credentials: string | null;
+  readonly #writes = new WriteWatch();
 
-  private constructor(connection: NatsConnection, manager: JetStreamManager, identity: EventIdentity | null) {
-    this.identity = identity;
+  private constructor(connection: NatsConnection, manager: JetStreamManager, options: BusOptions) {
+    this.identity = options.identity ?? null;
+    this.#credentials = options.credentials;
     this.#connection = connection;
     this.#stream = connection.jetstream({ timeout: 10_000 });
     this.#manager = manager;
@@ -62,7 +76,7 @@ export class Bus {
   static async connect(options: BusOptions): Promise<Bus> {
     const connection = await connect(options);
     const manager = await connection.jetstreamManager({ checkAPI: false });
-    return new Bus(connection, manager, options.identity ?? null);
+    return new Bus(connection, manager, options);
   }
 
   get maxPayload(): number {
@@ -71,6 +85,21 @@ export class Bus {
 
   get serverVersion(): string {
     return this.#connection.info?.version ?? 'unknown';
+  }
+
+  /** Why this server is not to be used as it is: a node of a cluster that would lose events. Null is no reason. */
+  get serverFault(): string | null {
+    return this.#connection.info?.cluster === undefined ? null : replicaFault(this.serverVersion, 3);
+  }
+
+  /** What this connection cannot get stored at the moment, each as a sentence. */
+  get writeTroubles(): string[] {
+    return this.#writes.troubles;
+  }
+
+  /** An id for `text` that is always the same, and that nobody without our credentials can guess. */
+  ownId(text: string): string {
+    return ownId(this.#credentials, text);
   }
 
   /** Resolves when the connection is closed for good, with the error if there was one. */
@@ -96,9 +125,28 @@ export class Bus {
           ? {}
           : { expect: { lastSequence: options.expectedLastSequence } }),
       });
+      this.#writes.cameThrough(kindOfSubject(subject));
       return { sequence: ack.seq, duplicate: ack.duplicate };
     } catch (cause) {
-      throw publishFailure(subject, cause);
+      const failure = publishFailure(subject, cause);
+      if (isTrouble(cause, failure)) this.#writes.failed(kindOfSubject(subject), messageOf(cause));
+      throw failure;
+    }
+  }
+
+  /**
+   * Null when a stream takes what is published under this subject, else why not, in a sentence. Nothing is stored: what is
+   * published names a stream that it wants and that is not there, and the stream that is there refuses it (10060).
+   */
+  async refusal(subject: string): Promise<string | null> {
+    try {
+      await this.#stream.publish(subject, new Uint8Array(), { expect: { streamName: '-' }, timeout: 3_000 });
+      return `${subject} was taken although it wanted another stream`;
+    } catch (cause) {
+      if (isOtherStream(cause)) return null;
+      return isNoResponders(cause)
+        ? 'JetStream does not answer: it is disabled, or there is no topology'
+        : `JetStream does not answer: ${messageOf(cause)}`;
     }
   }
 
@@ -228,21 +276,20 @@ export class Bus {
     return this.#connection.isClosed();
   }
 
-  /** What is not in the server of all that is needed, each as a sentence. Throws OperationalError READ_FAILED. */
+  /** What is not, or not safely, in the server of all that is needed, each as a sentence. Throws OperationalError READ_FAILED. */
   async missing({ streams, consumers }: Needs): Promise<string[]> {
     const mend = '`sandbus up` and `sandbus topology` make it';
     const looks = [
-      ...streams.map((name) => ({ what: `stream ${name}`, look: () => this.#manager.streams.info(name) })),
+      ...streams.map((name) => ({ what: `stream ${name}`, look: () => this.#lookAtStream(name) })),
       ...consumers.map(({ stream, durable }) => ({
         what: `consumer ${durable} of ${stream}`,
-        look: () => this.#manager.consumers.info(stream, durable),
+        look: async () => void (await this.#manager.consumers.info(stream, durable)),
       })),
     ];
     const found = await Promise.all(
       looks.map(async ({ what, look }) => {
         try {
-          await look();
-          return null;
+          return (await look()) ?? null;
         } catch (cause) {
           if (isNotFound(cause)) return `${what} is missing: ${mend}`;
           throw new OperationalError('READ_FAILED', `${what}: ${messageOf(cause)}`, { cause });
@@ -250,6 +297,13 @@ export class Bus {
       }),
     );
     return found.filter((fault) => fault !== null);
+  }
+
+  /** Deployment refuses such a stream; this finds one that was made otherwise, or a server that was replaced. */
+  async #lookAtStream(name: string): Promise<string | null> {
+    const { config } = await this.#manager.streams.info(name);
+    const fault = replicaFault(this.serverVersion, config.num_replicas);
+    return fault === null ? null : `stream ${name} has ${config.num_replicas} replicas: ${fault}`;
   }
 
   /** Messages that wait for their first delivery by the consumer. */
@@ -283,16 +337,21 @@ export class Bus {
   }
 
   kv(name: string): Promise<KvBucket> {
-    return KvBucket.bind(this.#connection, name);
+    return KvBucket.bind(this.#connection, name, this.#writes);
   }
 
-  objects(name: string): Promise<ObjectBucket> {
+  objects(name: ObjectBucketName): Promise<ObjectBucket> {
     return ObjectBucket.bind(this.#connection, name);
   }
 
   /** Sends what is buffered and closes. */
   async close(): Promise<void> {
     if (!this.#connection.isClosed()) await this.#connection.drain();
+  }
+
+  /** Closes without a last word: what still waits for an answer fails. */
+  abandon(): Promise<void> {
+    return this.#connection.close();
   }
 
   #checkSize(subject: string, data: Uint8Array): void {
@@ -309,6 +368,11 @@ function publishFailure(subject: string, cause: unknown): OperationalError {
   const code = publishCode(cause);
   const hint = isNoResponders(cause) ? 'no stream takes this subject' : messageOf(cause);
   return new OperationalError(code, `publish ${subject}: ${hint}`, { cause });
+}
+
+/** A full disk is a trouble, a stream that is full by its limits is none. */
+function isTrouble(cause: unknown, failure: OperationalError): boolean {
+  return failure.code === 'PUBLISH_FAILED' || isDiskFull(cause);
 }
 
 function publishCode(cause: unknown): string {
