@@ -147,6 +147,11 @@ describe('syscalls', () => {
 });
 
 describe('erase', () => {
+  async function proved(file: string): Promise<void> {
+    const { code, stderr } = await cli.sandbus(['audit', 'prove', jobIds[0] ?? '', '--out', file]);
+    assert.equal(code, 0, stderr);
+  }
+
   it('is not for a tenant', async () => {
     const environment = { SANDBUS_NATS_CREDS: tenantCredentials(cli.system.stateDir, 'acme') };
     const { code } = await cli.sandbus(['audit', 'erase', jobIds[0] ?? ''], undefined, environment);
@@ -162,6 +167,7 @@ describe('erase', () => {
       return all;
     };
     const before = await leaves();
+    await proved('before.json');
     const { code, stdout, stderr } = await cli.sandbus(['audit', 'erase', jobIds[0] ?? '']);
     assert.equal(code, 0, stderr);
     assert.match(stdout.toString(), /erased the payloads of 5 records/);
@@ -171,6 +177,12 @@ describe('erase', () => {
     );
     const again = await cli.sandbus(['audit', 'erase', jobIds[0] ?? '']);
     assert.match(again.stdout.toString(), /of 0 records/);
+    // Old proofs, new ones, and the whole ledger hold as before.
+    await proved('after.json');
+    for (const args of [['--proof', 'before.json'], ['--proof', 'after.json'], []]) {
+      const verdict = await cli.sandbus(['audit', 'verify', ...args]);
+      assert.equal(verdict.code, 0, `${args}: ${verdict.stdout}${verdict.stderr}`);
+    }
   });
 
   it('waits for a job to end', async () => {

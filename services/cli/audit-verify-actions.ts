@@ -31,7 +31,14 @@ async function verifyStore(options: VerifyCliOptions): Promise<number> {
   const reader = await openReader(options.ledger ?? loadCliConfig().ledger);
   try {
     const onProgress = (done: number, size: number) => showProgress(`${done} of ${size} records`);
-    const report = await verifyLedger(reader, { key, kept, since, keyring, onProgress });
+    const report = await verifyLedger(reader, {
+      key,
+      kept,
+      since,
+      keyring,
+      jobs: options.jobs === true,
+      onProgress,
+    });
     endProgress();
     const { root, ...rest } = report;
     if (options.json) printJson({ log: key.name, ...rest, rootHash: root });

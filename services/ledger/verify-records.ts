@@ -61,6 +61,11 @@ export class RecordChecks {
       this.#lastRecordedAt = (await reader.recordsAt([start - 1]))[0]?.recordedAt ?? 0;
   }
 
+  /** Keys of the jobs that were seen. */
+  get jobs(): ReadonlySet<string> {
+    return this.#jobs.jobs;
+  }
+
   /** So many records are missing and told of: each explains a jump of its tenant and a break in the line of its job. */
   expectGaps(count: number): void {
     this.#jumps += count;
@@ -163,6 +168,10 @@ export class RecordChecks {
 class LastLeaves {
   readonly #places = new Map<string, number>();
   #hashes = Buffer.alloc(1024 * hashBytes);
+
+  get jobs(): ReadonlySet<string> {
+    return new Set(this.#places.keys());
+  }
 
   get(job: string): Uint8Array | null {
     const place = this.#places.get(job);

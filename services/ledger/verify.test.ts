@@ -153,6 +153,34 @@ for (const { name, missing, make, stop } of stores())
       assert.deepEqual(found(findings), ['signature 123', 'signature 124']);
     });
 
+    const ofJob = (column: string, change: (value: Cell) => Cell): Change =>
+      set(column, 3, change, 'job', 'first_sequence');
+    const rows: readonly [what: string, change: Change, found: string[]][] = [
+      ['state', ofJob('state', () => 'finished'), ['job 3']],
+      ['outcome', ofJob('outcome', () => 'exited'), ['job 3']],
+      ['last leaf', ofJob('last_leaf_hash', flip), ['job 3']],
+      ['end', ofJob('terminal_sequence', () => 43), ['job 3']],
+      ['first record', ofJob('first_sequence', () => 100_000), ['job 3']],
+      ['age', ofJob('updated_at_ms', oneMore), ['job 3']],
+      [
+        'row of another',
+        all(
+          ofJob('job_id', lastLetter),
+          ofJob('state', () => 'finished'),
+        ),
+        ['job 3', 'job 3'],
+      ],
+      ['row', (store) => store.run('DELETE FROM job WHERE first_sequence = 3'), ['job 3']],
+    ];
+    test('the rows of jobs agree with the records', async () => {
+      assert.deepEqual((await verify(whole, { jobs: true })).findings, []);
+    });
+    for (const [what, change, wanted] of rows)
+      test(`the row of a job: ${what}`, async () => {
+        const { findings } = await verifyChanged(change, { jobs: true });
+        assert.deepEqual(found(findings), wanted, findings.map(({ fault }) => fault).join('\n'));
+      });
+
     test('erased payloads are counted and are no fault', async () => {
       const { ok, erased } = await whole.lend(async (store) => {
         const writer = await writerOf(store.location);

@@ -39,9 +39,8 @@ async function bench(events: number): Promise<void> {
     writeFileSync(join(folder, 'log.vkey'), formatVerifierKey(verifierKeyOf(signer.name, signer.key)));
     const megabytes = statSync(join(folder, 'ledger.db')).size / 1e6;
     console.log(`${events} events, ${megabytes.toFixed(0)} MB`);
-    spawnSync(process.execPath, [import.meta.filename, 'measure', folder, '--events', String(events)], {
-      stdio: 'inherit',
-    });
+    const args = [import.meta.filename, 'measure', folder, '--events', String(events)];
+    process.exitCode = spawnSync(process.execPath, args, { stdio: 'inherit' }).status ?? 1;
   } finally {
     rmSync(folder, { recursive: true });
   }
