@@ -10,7 +10,7 @@ import { KvBucket } from './kv.ts';
 import type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
 import { fromMsg, fromStored, toDelivery, toHeaders } from './messages.ts';
 import { ObjectBucket } from './objects.ts';
-import { isTrouble, publishFailure } from './publish-failure.ts';
+import { publishFailure } from './publish-failure.ts';
 import { PullConsumer } from './pull-consumer.ts';
 import { replicaFault } from './server-version.ts';
 import type { TopologyOptions } from './streams.ts';
@@ -37,6 +37,9 @@ export interface Published {
 }
 
 export type Stop = () => void;
+
+/** How long a server is given to take what is buffered when a connection is closed. */
+const lastWordsMs = 10_000;
 
 export interface BusOptions extends ConnectOptions {
   /** As whom events are said on this connection; null for those who say none. */
@@ -117,7 +120,7 @@ export class Bus {
       return { sequence: ack.seq, duplicate: ack.duplicate };
     } catch (cause) {
       const failure = publishFailure(subject, cause);
-      if (isTrouble(cause, failure)) this.#writes.failed(kindOfSubject(subject), messageOf(cause));
+      if (failure.code === 'PUBLISH_FAILED') this.#writes.failed(kindOfSubject(subject), messageOf(cause));
       throw failure;
     }
   }
@@ -288,9 +291,12 @@ export class Bus {
     return ObjectBucket.bind(this.#connection, name);
   }
 
-  /** Sends what is buffered and closes. */
+  /** Sends what is buffered and closes; a server that does not take it is not waited for. */
   async close(): Promise<void> {
-    if (!this.#connection.isClosed()) await this.#connection.drain();
+    if (this.#connection.isClosed()) return;
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(() => void this.abandon().finally(late.resolve), lastWordsMs);
+    await Promise.race([this.#connection.drain(), late.promise]).finally(() => clearTimeout(timer));
   }
 
   /** Closes without a last word: what still waits for an answer fails. */

@@ -7,12 +7,9 @@ export function publishFailure(subject: string, cause: unknown): OperationalErro
   return new OperationalError(codeOf(cause), `publish ${subject}: ${hint}`, { cause });
 }
 
-/** A full disk is a trouble, a stream that is full by its limits is none. */
-export function isTrouble(cause: unknown, failure: OperationalError): boolean {
-  return failure.code === 'PUBLISH_FAILED' || isDiskFull(cause);
-}
-
+/** A stream that is full by its limits will have room when jobs have ended; a full disk is somebody's to mend. */
 function codeOf(cause: unknown): string {
+  if (isDiskFull(cause)) return 'PUBLISH_FAILED';
   if (isFull(cause)) return 'BUS_FULL';
   if (isConflict(cause)) return 'CONFLICT';
   return isTooLarge(cause) ? 'TOO_LARGE' : 'PUBLISH_FAILED';
