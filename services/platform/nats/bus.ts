@@ -297,6 +297,8 @@ export class Bus {
     const late = Promise.withResolvers<void>();
     const timer = setTimeout(() => void this.abandon().finally(late.resolve), lastWordsMs);
     await Promise.race([this.#connection.drain(), late.promise]).finally(() => clearTimeout(timer));
+    // A drain that loses the server in its last step leaves a connection that goes on trying for ever.
+    if (!this.#connection.isClosed()) await this.abandon();
   }
 
   /** Closes without a last word: what still waits for an answer fails. */
