@@ -134,7 +134,7 @@ static void take_ready(struct job *job, const struct report *report, const int d
         return;
     }
     job->state = JOB_RUNNING;
-    job->started_us = report->ready_us;
+    job->started_us = report->ready_us > job->go_us ? report->ready_us : job->go_us;
     job->wall_deadline_us = job->started_us + job->spec->wall_us;
     if (job->spec->cpu_time_us)
         job->cpu_check_us = job->started_us;

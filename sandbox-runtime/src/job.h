@@ -29,6 +29,7 @@
 #include "report.h"
 #include "spec.h"
 #include "stream.h"
+#include "victims.h"
 
 /* How much a job may have of what is set in the kernel. */
 struct job_extent {
@@ -43,6 +44,8 @@ struct supervisor {
     struct cgroup_host cgroups;
     struct devices *devices; /* from the first job on; NULL: the host has no cgroup2 */
     struct counts *counts;   /* from the first job on */
+    struct victims *victims; /* from the first spare time on, where the kernel tells */
+    bool victims_sought;
     unsigned most_jobs;
     struct job *jobs; /* linked by `next`: those that were started and not freed */
     struct removal *removals;
@@ -85,7 +88,7 @@ struct job {
     struct notify *notify;
     struct devices_job devices;
     struct counts_job counts;
-    struct json_writer accounts; /* members "syscalls", "executions", "devices" */
+    struct json_writer accounts; /* members "syscalls", "executions", "oomVictims", "devices" */
 
     struct input input;
     struct output outputs[2]; /* standard output, standard error */
@@ -107,6 +110,7 @@ struct job {
     struct cgroup_usage usage;
     unsigned child_step;  /* index in setup_steps of the one after which the child works for the job */
     uint64_t child_at_us; /* when that was */
+    uint64_t go_us;       /* when the supervisor had done its part */
     uint32_t setup_us[JOB_SETUP_STEPS_MAX];
     uint32_t inside_us[REPORT_STEPS_MAX];
 
@@ -188,6 +192,8 @@ void removals_finish(struct supervisor *supervisor);
 /* Loads the BPF programs, and unloads them (job_accounts.c). */
 bool accounts_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault);
 void accounts_close(struct supervisor *supervisor);
+/* What is not needed before a job has run for a while: who is told of an OOM's victims. */
+void accounts_seek_victims(struct supervisor *supervisor);
 /* Steps of the set-up: the first before the child is made, the others beside it. */
 bool accounts_find_devices(struct job *job, struct fault *fault);
 bool accounts_ready(struct job *job, struct fault *fault);

@@ -213,6 +213,7 @@ bool job_clone_child(struct job *job, struct fault *fault)
 
 static bool send_go(struct job *job, struct fault *fault)
 {
+    job->go_us = clock_now_us();
     return report_send_go(job->report.fd) || is_gone(errno) ||
            fault_set(fault, errno, "report this", "cannot let the job's child go on");
 }

@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <sys/prctl.h>
 
-enum { SPARE_WAIT_US = 20 * 1000 }; /* after so long, what nobody waits for is done even if there is other work */
+enum {
+    SPARE_WAIT_US = 20 * 1000, /* after so long, what nobody waits for is done even if there is other work */
+    SHORT_US = 1000,           /* no job runs out of memory sooner */
+};
 
 /* A filter that is there already may answer calls before ours sees them: denials would go unrecorded. */
 bool supervisor_check_outer_filter(struct fault *fault)
@@ -52,19 +55,32 @@ static uint64_t earlier(uint64_t one_us, uint64_t other_us)
     return one_us < other_us ? one_us : other_us;
 }
 
-/* The sweep comes first, once the first job runs. */
+/* What is done once waits until the first job runs, or there is none. */
+static uint64_t first_work_due_us(const struct supervisor *supervisor)
+{
+    const struct job *job = supervisor->jobs;
+    if (supervisor->swept && supervisor->victims_sought)
+        return LOOP_FOREVER;
+    if (!job)
+        return 0;
+    if (job->state != JOB_RUNNING)
+        return LOOP_FOREVER;
+    return supervisor->swept ? job->started_us + SHORT_US : 0;
+}
+
 static uint64_t spare_work_due_us(const struct supervisor *supervisor)
 {
-    if (!supervisor->swept)
-        return supervisor->jobs && supervisor->jobs->state == JOB_SETTING_UP ? LOOP_FOREVER : 0;
-    return earlier(removals_due_us(supervisor), job_prepare_due_us(supervisor));
+    return earlier(first_work_due_us(supervisor),
+                   earlier(removals_due_us(supervisor), job_prepare_due_us(supervisor)));
 }
 
 /* One piece of what nobody waits for. */
 static void do_spare_work(struct supervisor *supervisor, uint64_t now_us)
 {
-    if (!supervisor->swept)
+    if (first_work_due_us(supervisor) <= now_us && !supervisor->swept)
         supervisor_sweep(supervisor);
+    else if (first_work_due_us(supervisor) <= now_us)
+        accounts_seek_victims(supervisor);
     else if (job_prepare_due_us(supervisor) <= now_us)
         job_prepare(supervisor);
     else if (removals_due_us(supervisor) <= now_us)
