@@ -11,6 +11,9 @@ import { causesFirst } from './causes.ts';
 import type { Pending } from './group-commit.ts';
 import { GroupCommit } from './group-commit.ts';
 
+/** However many events come, the feed and the deletions go on. */
+const longestWaitMs = 50;
+
 export interface CommitterParts {
   readonly bus: Pick<Bus, 'messageAt' | 'identity'>;
   readonly ledger: Ledger;
@@ -31,6 +34,11 @@ export class Committer {
   /** Resolves when the message is in the ledger, on disk. */
   record(message: StreamMessage): Promise<void> {
     return this.#group.submit(message, this.#parts.clock.nowMs());
+  }
+
+  /** For work that should let commits go first. */
+  async letCommitsGoFirst(): Promise<void> {
+    await this.#group.idle(longestWaitMs);
   }
 
   async #commit(batch: readonly Pending<StreamMessage>[]): Promise<void> {

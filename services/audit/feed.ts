@@ -66,7 +66,7 @@ export class Feed {
     expectedLastSequence: number,
   ): Promise<void> {
     const { subject, data } = message;
-    const all = { ...signedHeaders(this.#bus, message), ...headers };
+    const all = { ...(await signedHeaders(this.#bus, message)), ...headers };
     await this.#bus.publish(subject, data, { headers: all, expectedLastSequence });
   }
 

@@ -172,7 +172,7 @@ export async function say(
 ) {
   const id = more.id ?? eventId(authors.get(`job.${kind}`)?.[0] ?? 'router', kind, cause, job);
   const subject = subjects.job(kind, job);
-  const { [headerNames.signature]: signature = '' } = signedHeaders(bus, { subject, id, data });
+  const { [headerNames.signature]: signature = '' } = await signedHeaders(bus, { subject, id, data });
   const headers = {
     [headerNames.signature]: signature,
     [headerNames.cause]: `${cause.stream}:${cause.sequence}`,

@@ -26,7 +26,8 @@ import { serveWhenClaimed } from './standby.ts';
 import { Waiters } from './waiters.ts';
 
 /** Messages of a stream on their way to one commit. */
-const slots = 256;
+const slots = 512;
+const batch = 128;
 const spanSlots = 32;
 const pollLimits = { total: 4096, perTenant: 512 };
 
@@ -67,8 +68,9 @@ async function run(
   const feed = new Feed(bus);
   await catchUpIfPossible(ledger, feed, context);
   const waiters = new Waiters(pollLimits);
-  const outbox = new Outbox({ feed, store, origin: signer.name, log });
-  const retention = new Retention(bus, ledger, log);
+  const turn = () => committer.letCommitsGoFirst();
+  const outbox = new Outbox({ feed, store, origin: signer.name, log, turn });
+  const retention = new Retention(bus, ledger, log, turn);
   const onSigned = () => outbox.worker.wake();
   const checkpoints = new Checkpoints({ ledger, signer, clock, log, onSigned });
   const downloads = new Downloads(config.downloadFolder, () => bus.objects('artifacts'));
@@ -109,11 +111,11 @@ async function catchUpIfPossible(ledger: Ledger, feed: Feed, { log }: ServiceCon
 
 function startLoops({ bus, log, clock }: ServiceContext, committer: Committer, store: LedgerWriter): Loop[] {
   const deadLetter = deadLetterTo(bus, 'audit', () => clock.nowMs());
-  const parts = { bus, log, deadLetter, maxDeliveries: Number.POSITIVE_INFINITY };
+  const parts = { bus, log, deadLetter, maxDeliveries: Number.POSITIVE_INFINITY, confirmsAcks: false };
   const events = eventHandler(bus, committer);
   return [
-    consume({ ...parts, consumer: consumers.auditSubmissions, handler: events, slots }),
-    consume({ ...parts, consumer: consumers.auditJobs, handler: events, slots }),
+    consume({ ...parts, consumer: consumers.auditSubmissions, handler: events, slots, batch }),
+    consume({ ...parts, consumer: consumers.auditJobs, handler: events, slots, batch }),
     consume({
       ...parts,
       consumer: consumers.auditTraces,

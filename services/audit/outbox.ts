@@ -11,7 +11,7 @@ import type { Feed, PublishedRecord } from './feed.ts';
 import { Worker } from './worker.ts';
 
 /** Publishes on their way at one time. */
-const window = { records: 64, bytes: 4 * 1024 * 1024 };
+const window = { records: 128, bytes: 4 * 1024 * 1024 };
 /** So long without a new record is a quiet moment. */
 const quietMs = 1000;
 
@@ -30,6 +30,8 @@ export interface OutboxParts {
   /** Name of the log, which checkpoints carry. */
   readonly origin: string;
   readonly log: Logger;
+  /** Resolves when there is time for this. */
+  readonly turn: () => Promise<void>;
 }
 
 export class Outbox {
@@ -45,6 +47,7 @@ export class Outbox {
   async #turn(): Promise<number | null> {
     let published = false;
     for (;;) {
+      await this.#parts.turn();
       const position = this.#position ?? (await this.#whereAuditStands());
       this.#position = position;
       const next = await this.#publishNext(position);
