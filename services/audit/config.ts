@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { LogKeyFiles } from '../ledger/log-key.ts';
 import { logKeyFiles } from '../ledger/log-key.ts';
-import { commonShape, loadConfig } from '../platform/config.ts';
+import { commonShape, loadConfig, positiveNumber } from '../platform/config.ts';
+import type { KeepFor } from './expiry.ts';
 
 export interface AuditConfig {
   /** A file of SQLite, whose lock file lies beside it, or postgres://…, which may hold a password. */
   readonly ledger: string;
   readonly logKey: LogKeyFiles;
+  readonly keep: KeepFor;
   /** Artifacts on their way to a submitter; emptied at each start. */
   readonly downloadFolder: string;
 }
@@ -20,6 +22,8 @@ const shape = {
     .regex(/^postgres(ql)?:\/\/\S+$/, 'must look like postgres://user@host/database')
     .nullable()
     .default(null),
+  SANDBUS_KEEP_PAYLOAD_DAYS: positiveNumber.nullable().default(null),
+  SANDBUS_KEEP_SPAN_DAYS: positiveNumber.nullable().default(null),
   SANDBUS_LEDGER_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LEDGER_VERIFIER_KEY: z.string().min(1).nullable().default(null),
 };
@@ -33,6 +37,10 @@ export function auditConfig(): AuditConfig {
     logKey: {
       privateKey: config.SANDBUS_LEDGER_KEY ?? files.privateKey,
       verifierKey: config.SANDBUS_LEDGER_VERIFIER_KEY ?? files.verifierKey,
+    },
+    keep: {
+      payloadDays: config.SANDBUS_KEEP_PAYLOAD_DAYS,
+      spanDays: config.SANDBUS_KEEP_SPAN_DAYS,
     },
     downloadFolder: join(stateDir, 'audit-downloads'),
   };

@@ -61,7 +61,12 @@ export async function fixture(): Promise<Fixture> {
   const ledgerFile = join(stateDir, 'ledger.db');
   const logKey = logKeyFiles(stateDir);
   await ensureLogKey(logKey);
-  const config = { ledger: ledgerFile, logKey, downloadFolder: join(stateDir, 'downloads') };
+  const config = {
+    ledger: ledgerFile,
+    logKey,
+    keep: { payloadDays: null, spanDays: null },
+    downloadFolder: join(stateDir, 'downloads'),
+  };
   const running = new Set<RunningService>();
   return {
     ...{ bus, url: server.url, stateDir, ledgerFile, context },

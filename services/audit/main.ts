@@ -17,8 +17,10 @@ import { Committer } from './committer.ts';
 import type { AuditConfig } from './config.ts';
 import { auditConfig } from './config.ts';
 import { Downloads } from './downloads.ts';
+import { Expiry } from './expiry.ts';
 import { Feed } from './feed.ts';
 import { eventHandler, spanHandler } from './handler.ts';
+import { operate } from './operate.ts';
 import { Outbox } from './outbox.ts';
 import { auditRead, wakeReaders } from './requests.ts';
 import { Retention } from './retention.ts';
@@ -74,12 +76,14 @@ async function run(
   const onSigned = () => outbox.worker.wake();
   const checkpoints = new Checkpoints({ ledger, signer, clock, log, onSigned });
   const downloads = new Downloads(config.downloadFolder, () => bus.objects('artifacts'));
-  const workers = [outbox.worker, checkpoints.worker, retention.worker];
+  const expiry = new Expiry({ store, keep: config.keep, clock, log });
+  const workers = [outbox.worker, checkpoints.worker, retention.worker, expiry.worker];
+  const woken = workers.filter((worker) => worker !== expiry.worker);
   const committer = new Committer({
     ...{ bus, ledger, telemetry, clock },
     onCommitted: (records) => {
       wakeReaders(waiters, records);
-      for (const worker of workers) worker.wake();
+      for (const worker of woken) worker.wake();
     },
   });
   await downloads.start();
@@ -87,6 +91,7 @@ async function run(
   const loops = startLoops(context, committer, store);
   const answers = new Answers(context);
   answers.serve(requestFilters.auditRead, (request) => auditRead({ bus, store, waiters }, request));
+  answers.serve(requestFilters.auditOperate, (request) => operate({ store, log }, request));
   answers.serve(requestFilters.download, (request) => downloads.serve(request));
   return {
     failed: Promise.race([...[...loops, ...workers].map(({ failed }) => failed), store.lost]),

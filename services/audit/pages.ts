@@ -1,5 +1,5 @@
-/** Pages of records, log chunks, jobs and spans. A page stays under half a mebibyte, unless a single item is larger. */
-import type { JobRow, LedgerReader, StoredSpan } from '../ledger/store.ts';
+/** Pages of records and log chunks. A page stays under half a mebibyte, unless a single item is larger. */
+import type { LedgerReader } from '../ledger/store.ts';
 import type { AuditItem, AuditPage } from '../platform/codec.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
@@ -10,7 +10,6 @@ import { recordBytes } from './feed.ts';
 export const pageBytes = 512 * 1024 - 4096;
 /** A sequence and a length before each item. */
 const itemOverheadBytes = 24;
-const longestTrace = 2000;
 
 /** Collects items until the page is full. An item that is larger than a page gets one of its own. */
 class PageBuilder {
@@ -84,27 +83,9 @@ export async function logsPage(
   return builder.page(after, false);
 }
 
-/** The tenant's jobs, newest first, as far as they fit into one reply. */
-export async function jobsReply(
-  store: LedgerReader,
-  tenant: string,
-  query: { jobId: string | undefined; limit: number },
-): Promise<unknown> {
-  if (query.jobId === undefined)
-    return { jobs: fitting(await store.jobs({ tenant }, { limit: query.limit }), query.limit, jobView) };
-  const job = await store.job({ tenant, jobId: query.jobId });
-  return { jobs: job?.state == null ? [] : [jobView(job)] };
-}
-
-/** Spans of the job's trace, by start. */
-export async function spansReply(store: LedgerReader, job: JobRef): Promise<unknown> {
-  const traceId = (await store.job(job))?.traceId ?? null;
-  const spans = traceId === null ? [] : await store.spansOfTrace(traceId, longestTrace);
-  return { spans: fitting(spans, longestTrace, spanView) };
-}
-
-function fitting<T>(rows: Iterable<T>, limit: number, view: (row: T) => unknown): unknown[] {
-  const views: unknown[] = [];
+/** As many views, in order, as fit into one reply. */
+export function fitting<T, V>(rows: Iterable<T>, limit: number, view: (row: T) => V): V[] {
+  const views: V[] = [];
   let bytes = 0;
   for (const row of rows) {
     const one = view(row);
@@ -113,28 +94,4 @@ function fitting<T>(rows: Iterable<T>, limit: number, view: (row: T) => unknown)
     views.push(one);
   }
   return views;
-}
-
-function jobView(job: JobRow) {
-  const { jobId, plugin, state, runtime, outcome, reason, submittedAtMs, updatedAtMs, traceId } = job;
-  return { jobId, plugin, state, runtime, outcome, reason, submittedAtMs, updatedAtMs, traceId };
-}
-
-function spanView(span: StoredSpan) {
-  const { traceId, spanId, parentSpanId, service, name, kind, status, statusMessage, attributes, links } =
-    span;
-  const times = { startMs: span.startMicros / 1000, endMs: span.endMicros / 1000 };
-  return {
-    traceId,
-    spanId,
-    parentSpanId,
-    service,
-    name,
-    kind,
-    ...times,
-    status,
-    statusMessage,
-    attributes,
-    links,
-  };
 }

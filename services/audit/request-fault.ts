@@ -1,6 +1,7 @@
 /** A request that is answered by an error: a code for programs and a sentence for people. */
 export type RequestFaultCode =
   | 'BAD_REQUEST'
+  | 'JOB_OPEN'
   | 'NOT_FOUND'
   | 'TRUNCATED'
   | 'BUSY'

@@ -6,9 +6,12 @@ import { allSchemas, encode } from '../platform/codec.ts';
 import type { Bus, Reply, Request } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
-import { jobsReply, logsPage, recordsPage, spansReply } from './pages.ts';
+import { jobFilterShape, jobsReply } from './job-pages.ts';
+import { logsPage, recordsPage } from './pages.ts';
 import { checkpointReply, proofReply, proofShapes } from './proof-requests.ts';
 import { RequestFault } from './request-fault.ts';
+import { positionOf, standingReply } from './standing.ts';
+import { spansReply } from './trace-pages.ts';
 import type { Waiters } from './waiters.ts';
 
 const jobId = z.string().refine(isJobId, 'must be a UUIDv7 in lower case');
@@ -23,9 +26,13 @@ const bodyShape = z.discriminatedUnion('what', [
     waitMs,
   }),
   z.strictObject({ what: z.literal('logs'), jobId, after: z.int().min(0).default(0), limit, waitMs }),
-  z.strictObject({ what: z.literal('jobs'), jobId: jobId.optional(), limit }),
+  z.strictObject({ what: z.literal('jobs'), jobId: jobId.optional(), limit, ...jobFilterShape }),
   z.strictObject({ what: z.literal('spans'), jobId }),
   ...proofShapes,
+  /** Which checkpoint covers the record of this ledger sequence. */
+  z.strictObject({ what: z.literal('standing'), sequence: z.int().min(0) }),
+  /** After which tenant sequence the records of this time begin. */
+  z.strictObject({ what: z.literal('position'), sinceMs: z.number().min(0) }),
   /** How an event is decoded: the fingerprint is the 8 bytes after C3 01, in hex. */
   z.strictObject({ what: z.literal('schema'), fingerprint: z.string().regex(/^[0-9a-f]{16}$/) }),
 ]);
@@ -66,13 +73,17 @@ export async function auditRead(parts: ReadParts, request: Request): Promise<Rep
     case 'logs':
       return pageReply(await logs(parts, { tenant, jobId: body.jobId }, body));
     case 'jobs':
-      return jsonReply(await jobsReply(parts.store, tenant, { jobId: body.jobId, limit: body.limit }));
+      return jsonReply(await jobsReply(parts.store, tenant, body));
     case 'spans':
       return jsonReply(await spansReply(parts.store, { tenant, jobId: body.jobId }));
     case 'proof':
       return jsonReply(await proofReply(parts.store, { tenant, jobId: body.jobId }, body));
     case 'checkpoint':
       return jsonReply(await checkpointReply(parts.store, body));
+    case 'standing':
+      return jsonReply(await standingReply(parts.store, body.sequence));
+    case 'position':
+      return jsonReply({ after: await positionOf(parts.store, tenant, body.sinceMs) });
     case 'schema':
       return schemaReply(body.fingerprint);
   }

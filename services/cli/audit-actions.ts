@@ -1,9 +1,9 @@
 /** What `sandbus audit tail | list | show` do. */
-import type { Entry } from '../client/index.ts';
+import type { Entry, SandbusClient } from '../client/index.ts';
 import { UsageError } from '../platform/errors.ts';
 import type { AuditOptions } from './audit.ts';
 import { exitCode } from './exit-codes.ts';
-import { print, printJson, toJson } from './output.ts';
+import { print, printJson, say, toJson } from './output.ts';
 import { withClient } from './session.ts';
 import { printable } from './table.ts';
 
@@ -13,21 +13,38 @@ export function tail(options: AuditOptions): Promise<number> {
   process.once('SIGTERM', () => enough.abort());
   return withClient(async (client) => {
     const { signal } = enough;
-    const records = client.records({ jobId: options.job, after: options.after ?? 'now', signal });
-    for await (const entry of records) printEntry(entry, options);
+    const after = (await afterOf(client, options)) ?? 'now';
+    let last = typeof after === 'number' ? after : null;
+    for await (const entry of client.records({ jobId: options.job, after, signal })) {
+      printEntry(entry, options);
+      last = entry.record.tenantSequence;
+    }
+    if (last !== null && process.stderr.isTTY)
+      say(`\nsandbus: seen up to record ${last}; go on with \`sandbus audit tail --after ${last}\``);
     return exitCode('ok');
-  });
+  }, options);
 }
 
 export function list(options: AuditOptions): Promise<number> {
   return withClient(async (client) => {
     let left = options.limit ?? Number.POSITIVE_INFINITY;
-    for await (const entry of client.records({ jobId: options.job, after: options.after, follow: false })) {
+    const after = await afterOf(client, options);
+    for await (const entry of client.records({ jobId: options.job, after, follow: false })) {
       if (left-- <= 0) break;
       printEntry(entry, options);
     }
     return exitCode('ok');
-  });
+  }, options);
+}
+
+/** The sequence after which reading begins; undefined when nothing was said about it. Throws UsageError. */
+export async function afterOf(
+  client: SandbusClient,
+  { after, since }: Pick<AuditOptions, 'after' | 'since'>,
+): Promise<number | undefined> {
+  if (since === undefined) return after;
+  if (after !== undefined) throw new UsageError('--after and --since: one of them');
+  return 'sequence' in since ? since.sequence - 1 : client.position(new Date(since.ms));
 }
 
 export function show(sequence: number, options: AuditOptions): Promise<number> {
@@ -54,7 +71,7 @@ function printEntry(entry: Entry, options: AuditOptions): void {
 }
 
 /** The record with its event beside it, in place of the event's bytes. */
-function entryJson({ record, event }: Entry): object {
+export function entryJson({ record, event }: Entry): object {
   const { payload, ...rest } = record;
   return {
     ...rest,

@@ -23,13 +23,15 @@ const shape = {
   SANDBUS_NODE: z.string().min(1).default(process.execPath),
 };
 
-export function loadCliConfig() {
+/** `tenant` takes the place of SANDBUS_TENANT. */
+export function loadCliConfig(tenant?: string) {
   const config = loadConfig(shape);
+  const asTenant = tenant ?? config.SANDBUS_TENANT;
   const files = trustFilesOf(config);
   return Object.freeze({
     natsUrl: config.SANDBUS_NATS_URL,
-    credentials: config.SANDBUS_NATS_CREDS ?? ownCredentials(config.SANDBUS_STATE_DIR, config.SANDBUS_TENANT),
-    tenant: config.SANDBUS_TENANT,
+    credentials: config.SANDBUS_NATS_CREDS ?? ownCredentials(config.SANDBUS_STATE_DIR, asTenant),
+    tenant: asTenant,
     stateDir: config.SANDBUS_STATE_DIR,
     trustStore: files.trustStore,
     trustRoot: files.root,
@@ -47,6 +49,17 @@ export function loadCliConfig() {
       node: config.SANDBUS_NODE,
     },
   });
+}
+
+/** For what an operator asks of the services; the credentials are those that are set, and no tenant's. */
+export function loadOperatorConfig(tenant?: string) {
+  const config = loadConfig(shape);
+  return {
+    natsUrl: config.SANDBUS_NATS_URL,
+    credentials: config.SANDBUS_NATS_CREDS,
+    tenant: tenant ?? config.SANDBUS_TENANT,
+    stateDir: config.SANDBUS_STATE_DIR,
+  };
 }
 
 /** Those that `sandbus up` on this machine has made for the tenant. */

@@ -1,24 +1,14 @@
-/** What `sandbus submit | wait | logs | cancel | ps | show` do. */
-import type { Entry, JobResult, JobSummary, SandbusClient } from '../client/index.ts';
-import { resultOf } from '../client/index.ts';
-import { UsageError } from '../platform/errors.ts';
+/** What `sandbus submit | wait | logs | cancel | ps` do. */
+import type { JobResult, JobSummary } from '../client/index.ts';
 import { exitCode, exitCodeOf } from './exit-codes.ts';
 import type { JobOptions } from './job-options.ts';
 import { describeUpload, toRequest } from './job-options.ts';
+import { knownJob } from './known-job.ts';
 import { endProgress, print, printJson, say, showProgress, writeBytes } from './output.ts';
-import { formatBytes, formatMs, formatTime } from './quantities.ts';
-import {
-  cpuMsOf,
-  deniedNames,
-  describeDuplicate,
-  describeGap,
-  explain,
-  outcomeOf,
-  resultJson,
-} from './results.ts';
+import { formatMs, formatTime } from './quantities.ts';
+import { describeDuplicate, describeGap, explain, resultJson } from './results.ts';
 import { withClient } from './session.ts';
 import { printable, renderTable } from './table.ts';
-import { renderSpanTree } from './trace-tree.ts';
 
 interface Json {
   readonly json?: true;
@@ -46,17 +36,12 @@ export async function submit(
 
 export function wait(jobId: string, options: Json): Promise<number> {
   return withClient(async (client) => {
-    await mustKnow(client, jobId);
+    await knownJob(client, jobId);
     const result = await client.wait(jobId);
     if (options.json) printJson(resultJson(result));
     else print(`${printable(summaryOf(result))}\n`);
     return exitCodeOf(result);
   });
-}
-
-function resultLine(result: JobResult): string {
-  const sentence = explain(result);
-  return `result   ${sentence === null ? summaryOf(result) : `${outcomeOf(result)}: ${sentence}`}`;
 }
 
 function summaryOf(result: JobResult): string {
@@ -67,7 +52,7 @@ function summaryOf(result: JobResult): string {
 
 export function logs(jobId: string, options: Json & { follow?: true }): Promise<number> {
   return withClient(async (client) => {
-    await mustKnow(client, jobId);
+    await knownJob(client, jobId);
     let lostBytes = 0;
     for await (const item of client.logs(jobId, { follow: options.follow ?? false })) {
       if (options.json) printJson(item);
@@ -81,7 +66,7 @@ export function logs(jobId: string, options: Json & { follow?: true }): Promise<
 
 export function cancel(jobId: string, options: Json & { reason: string }): Promise<number> {
   return withClient(async (client) => {
-    const job = await mustKnow(client, jobId);
+    const job = await knownJob(client, jobId);
     const over = /^(finished|rejected|cancelled)$/.test(job.state);
     if (!over) await client.cancel(jobId, options.reason);
     if (options.json) printJson({ jobId, asked: !over, state: job.state });
@@ -121,72 +106,4 @@ function jobTable(jobs: readonly JobSummary[]): string {
     titles.map((title) => ({ title })),
     rows,
   );
-}
-
-export function show(jobId: string, options: Json): Promise<number> {
-  return withClient(async (client) => {
-    await mustKnow(client, jobId);
-    const entries: Entry[] = [];
-    for await (const entry of client.records({ jobId, follow: false })) entries.push(entry);
-    const spans = await client.spans(jobId);
-    const result = entries.map(resultOf).find((found) => found !== null) ?? null;
-    if (options.json) {
-      const events = entries.map(({ record, event }) => ({
-        ...record,
-        payload: undefined,
-        event: event?.value ?? null,
-      }));
-      printJson({ jobId, result: result === null ? null : resultJson(result), events, spans });
-      return exitCode('ok');
-    }
-    print(`job ${jobId}\n\n${eventTable(entries)}`);
-    if (result !== null) print(`\n${printable(resultLine(result))}\n${usageOf(result)}`);
-    if (spans.length > 0) print(`\ntrace ${spans[0]?.traceId}\n${renderSpanTree(spans)}`);
-    return exitCode('ok');
-  });
-}
-
-function eventTable(entries: readonly Entry[]): string {
-  const columns = [
-    { title: 'SEQUENCE', align: 'right' as const },
-    { title: 'RECORDED (UTC)' },
-    { title: 'EVENT' },
-    { title: 'BY' },
-  ];
-  const rows = entries.map(({ record }) => [
-    String(record.tenantSequence),
-    new Date(record.recordedAt / 1000).toISOString().slice(0, 23).replace('T', ' '),
-    record.kind,
-    record.signer,
-  ]);
-  return renderTable(columns, rows);
-}
-
-function usageOf(result: JobResult): string {
-  if (result.kind !== 'finished') return '';
-  const { event } = result;
-  const denied = deniedNames(event);
-  const lines = [
-    `ran      ${formatMs(event.usage.wallMicros / 1000)}, CPU ${formatMs(cpuMsOf(event))}, peak ${formatBytes(event.usage.peakMemoryBytes)}, ${event.runtime} on ${event.executor}`,
-    `output   stdout ${formatBytes(event.stdout.totalBytes)}, stderr ${formatBytes(event.stderr.totalBytes)}`,
-    `refused  ${denied.length === 0 ? 'no system call' : denied.join(', ')}`,
-    `filter   ${event.sandbox.filterDigest}`,
-    ...event.artifacts.map(
-      ({ name, size, sha256 }) => `artifact ${name}, ${formatBytes(size)}, SHA-256 ${sha256}`,
-    ),
-    ...event.skippedOutputs.map(({ name, reason }) => `not kept ${name}: ${reason}`),
-  ];
-  return `${lines.map(printable).join('\n')}\n`;
-}
-
-/**
- * The job as the ledger knows it. One that was submitted a moment ago may not be recorded yet: it has a little time.
- */
-async function mustKnow(client: SandbusClient, jobId: string): Promise<JobSummary> {
-  for (let tries = 0; tries < 5; tries++) {
-    const job = await client.job(jobId);
-    if (job !== null) return job;
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-  throw new UsageError(`there is no job ${jobId} of tenant ${client.tenant}`, exitCode('notFound'));
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { eventually } from '../../test/with-nats.ts';
 import { readAll, startChild } from '../platform/process.ts';
 import { isJobId } from '../platform/topology.ts';
 import { CliFixture, sandbusProgram } from './cli-process.ts';
@@ -67,14 +68,43 @@ describe('a job that ended', () => {
     assert.equal(all.find((job) => job.jobId === jobId)?.state, 'finished');
   });
 
-  it('show has its events, its result, its artifact and its trace', async () => {
+  it('show has the whole record: signer, route, steps, sandbox, accounts, artifact, place in the ledger', async () => {
+    await eventually('a checkpoint covers its end', async () => {
+      const last = (await cli.system.client.result(jobId))?.record.sequence ?? -1;
+      return (await cli.system.client.standing(last)).covering !== null;
+    });
     const { code, stdout } = await cli.sandbus(['show', jobId]);
     assert.equal(code, 0);
-    const kinds = [...stdout.toString().matchAll(/^ +\d+ {2}\S+ \S+ {2}(\S+)/gm)].map(([, kind]) => kind);
+    const text = stdout.toString();
+    const kinds = [...text.matchAll(/^ +\d+ {2}\S+ \S+ {2}(\S+)/gm)].map(([, kind]) => kind);
     assert.deepEqual(kinds, ['submitted', 'verified', 'routed', 'started', 'finished']);
-    assert.match(stdout.toString(), /result {3}exited with 3/);
-    assert.match(stdout.toString(), /artifact file\.txt, 5 B, SHA-256 [0-9a-f]{64}/);
-    assert.match(stdout.toString(), /^ *[└├] verify +verifier/m);
+    for (const line of [
+      /^job \S+ of tenant acme: exited with 3$/m,
+      /^plugin {5}talk\.sh, \d+ B, SHA-256 [0-9a-f]{64}$/m,
+      /^signed by {2}tester, key [0-9a-f]{64}$/m,
+      /^route {6}bash\.cpu, decided by its content$/m,
+      /^because {4}statement: bash; extension: \.sh; content: #!\/bin\/bash$/m,
+      /^limits {5}256 MiB, 1 CPU, /m,
+      /^result {5}exited with 3$/m,
+      /^sandbox {4}6 namespaces, cgroup \w+, .*, network none, set up in /m,
+      /^filter {5}[0-9a-f]{64}$/m,
+      /^calls {6}(\d+ of \d+ kinds: \w+ \d+|not counted: \w+)/m,
+      /^refused {4}no system call$/m,
+      /^executed {3}(.*\/bash|not recorded)/m,
+      /^GPU {8}(none granted, none opened|access not recorded)/m,
+      /^artifact {3}file\.txt, 5 B, SHA-256 [0-9a-f]{64}$/m,
+      /^ledger {5}records( \d+){5}$/m,
+      /^last leaf {2}[0-9a-f]{64}$/m,
+      /^checkpoint \d+ records, .* root [0-9a-f]{64}$/m,
+      /^trace {6}[0-9a-f]{32}, \d+ spans/m,
+    ])
+      assert.match(text, line);
+  });
+
+  it('show --trace draws it', async () => {
+    const { stdout } = await cli.sandbus(['show', jobId, '--trace']);
+    assert.match(stdout.toString(), /^└ verify +verifier .* [━╸╺]+$|^├ verify +verifier .* [━╸╺]+$/m);
+    assert.match(stdout.toString(), / plugin +executor .* error: nonzero_exit$/m);
   });
 
   it('cancel says that it has ended already', async () => {

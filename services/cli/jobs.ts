@@ -4,6 +4,7 @@ import { define, exitsWith, once } from './command.ts';
 import type { JobOptions } from './job-options.ts';
 import { withJobOptions } from './job-options.ts';
 import { parseCount } from './quantities.ts';
+import type { ShowOptions } from './show.ts';
 
 interface Json {
   readonly json?: true;
@@ -117,8 +118,17 @@ function registerPs(program: Command): void {
 function registerShow(program: Command): void {
   define(program, {
     usage: 'show <job>',
-    summary: 'everything that is known of a job: events, result, trace',
-    examples: ['sandbus show 0198c2f0-…', 'sandbus show 0198c2f0-… --json | jq .result.outcome'],
+    summary:
+      'the whole record of a job: who signed it, each step, what it used and did, where it stands in the ledger',
+    examples: [
+      'sandbus show 0198c2f0-…',
+      'sandbus show 0198c2f0-… --trace',
+      'sandbus show 0198c2f0-… --json | jq .result.outcome',
+    ],
     exits: ['notFound', 'unavailable'],
-  }).action(exitsWith(async (job: string, options: Json) => (await actions()).show(job, options)));
+  })
+    .option('--trace', 'draw its trace as a waterfall instead')
+    .action(
+      exitsWith(async (job: string, options: ShowOptions) => (await import('./show.ts')).show(job, options)),
+    );
 }

@@ -69,6 +69,12 @@ export function parseInstant(text: string, nowMs: number): number {
   throw wrong(`time ${text}`, '90d (from now), 2027-01-31 or 2027-01-31T12:00:00Z');
 }
 
+/** A time in the past: `2h` ago, or a day or instant in UTC. Milliseconds since 1970. */
+export function parsePast(text: string, nowMs: number): number {
+  const ms = parseInstant(text, nowMs);
+  return text.includes('-') ? ms : 2 * nowMs - ms;
+}
+
 /** `KEY=VALUE`; the value may be empty and may contain `=`. */
 export function parsePair(text: string): readonly [string, string] {
   const at = text.indexOf('=');

@@ -15,8 +15,12 @@ export interface Entry {
 }
 
 export interface JobSummary {
+  readonly tenant: string;
   readonly jobId: string;
   readonly plugin: string | null;
+  /** SHA-256 of the plugin in hex, and the keys that signed it; once it is verified. */
+  readonly pluginSha256: string | null;
+  readonly keyIds: readonly string[];
   readonly state: string;
   readonly runtime: string | null;
   readonly outcome: string | null;
@@ -24,6 +28,43 @@ export interface JobSummary {
   readonly submittedAtMs: number;
   readonly updatedAtMs: number;
   readonly traceId: string | null;
+  /** Jobs are ordered by it: a page goes on before that of its last one. */
+  readonly position: number;
+}
+
+/** By what jobs are found; all that is given must hold. */
+export interface JobQuery {
+  /** Submitted at or after, and before, milliseconds since 1970. */
+  readonly since?: number;
+  readonly until?: number;
+  readonly state?: string;
+  readonly outcome?: string;
+  readonly runtime?: string;
+  readonly keyId?: string;
+  readonly plugin?: string;
+  readonly pluginSha256?: string;
+  readonly before?: number;
+  readonly limit?: number;
+}
+
+/** A checkpoint of the ledger: the signed statement that its first `treeSize` records have this root. */
+export interface CheckpointSummary {
+  readonly treeSize: number;
+  /** Hex. */
+  readonly rootHash: string;
+  /** Microseconds since 1970. */
+  readonly at: number;
+  /** The signed note (C2SP tlog-checkpoint). */
+  readonly note: string;
+}
+
+/** Where a record stands. */
+export interface Standing {
+  /** Records in the ledger. */
+  readonly size: number;
+  /** The smallest checkpoint that covers the record; null until the next one is signed. */
+  readonly covering: CheckpointSummary | null;
+  readonly newest: CheckpointSummary | null;
 }
 
 export interface SpanRecord {
@@ -35,6 +76,7 @@ export interface SpanRecord {
   readonly startMs: number;
   readonly endMs: number;
   readonly status: 'ok' | 'error' | 'unset';
+  readonly statusMessage: string | null;
   readonly attributes: Readonly<Record<string, unknown>>;
 }
 
@@ -70,6 +112,11 @@ export interface CheckpointAnswer {
   readonly consistency: readonly string[] | null;
 }
 
+export interface JobsPage {
+  readonly jobs: readonly JobSummary[];
+  readonly more: boolean;
+}
+
 export interface StoredChunk {
   /** Of the chunk in the stream LOGS. */
   readonly sequence: number;
@@ -103,9 +150,20 @@ export class AuditReader {
     return { ...page, items };
   }
 
-  async jobs(query: { readonly limit?: number; readonly jobId?: string } = {}): Promise<JobSummary[]> {
+  /** A page of jobs, newest first. */
+  async jobs(query: JobQuery & { readonly jobId?: string } = {}): Promise<JobsPage> {
     const reply = await this.#ask({ what: 'jobs', ...query }, 0);
-    return parseReply<{ jobs: JobSummary[] }>(reply.data).jobs;
+    return parseReply<JobsPage>(reply.data);
+  }
+
+  /** Where the record of this ledger sequence stands. */
+  async standing(sequence: number): Promise<Standing> {
+    return parseReply<Standing>((await this.#ask({ what: 'standing', sequence }, 0)).data);
+  }
+
+  /** The tenant sequence after which the records of this time begin. */
+  async position(sinceMs: number): Promise<number> {
+    return parseReply<{ after: number }>((await this.#ask({ what: 'position', sinceMs }, 0)).data).after;
   }
 
   async spans(jobId: string): Promise<SpanRecord[]> {

@@ -4,7 +4,16 @@ import { encode } from '../platform/codec.ts';
 import { OperationalError, UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
-import type { CheckpointAnswer, Entry, JobSummary, PathPage, PathQuery, SpanRecord } from './audit-read.ts';
+import type {
+  CheckpointAnswer,
+  Entry,
+  JobQuery,
+  JobSummary,
+  PathPage,
+  PathQuery,
+  SpanRecord,
+  Standing,
+} from './audit-read.ts';
 import { AuditReader } from './audit-read.ts';
 import type { ContentInput } from './content.ts';
 import { openContent } from './content.ts';
@@ -151,15 +160,35 @@ export class SandbusClient {
     return replay(this.#bus, deadLetter, submission);
   }
 
-  /** Jobs of the tenant, newest first. */
-  jobs(options: { readonly limit?: number } = {}): Promise<JobSummary[]> {
-    return this.#reader.jobs(options);
+  /** Jobs of the tenant, newest first; a page unless it is asked for more. */
+  async jobs(options: JobQuery = {}): Promise<readonly JobSummary[]> {
+    return (await this.#reader.jobs(options)).jobs;
+  }
+
+  /** All jobs that the query finds, newest first, page by page. */
+  async *allJobs(query: JobQuery = {}): AsyncGenerator<JobSummary, void> {
+    for (let before = query.before, more = true; more; ) {
+      const page = await this.#reader.jobs({ ...query, ...(before === undefined ? {} : { before }) });
+      yield* page.jobs;
+      before = page.jobs.at(-1)?.position ?? before;
+      more = page.more && page.jobs.length > 0;
+    }
   }
 
   /** One job, or null when the ledger does not know it (yet). */
   async job(jobId: string): Promise<JobSummary | null> {
-    const [found] = await this.#reader.jobs({ jobId: checkJobId(jobId) });
-    return found ?? null;
+    const { jobs } = await this.#reader.jobs({ jobId: checkJobId(jobId) });
+    return jobs[0] ?? null;
+  }
+
+  /** Which checkpoint covers the record of this ledger sequence. */
+  standing(sequence: number): Promise<Standing> {
+    return this.#reader.standing(sequence);
+  }
+
+  /** The tenant sequence after which the records of this time begin, for `records({ after })`. */
+  position(since: Date): Promise<number> {
+    return this.#reader.position(since.getTime());
   }
 
   /** Spans of the job's trace that have been stored; services store theirs a moment after they end. */

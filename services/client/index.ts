@@ -17,7 +17,17 @@ export type {
   RequestedLimits,
 } from '../platform/codec.ts';
 export { OperationalError, UsageError } from '../platform/errors.ts';
-export type { CheckpointAnswer, Entry, JobSummary, PathPage, PathQuery, SpanRecord } from './audit-read.ts';
+export type {
+  CheckpointAnswer,
+  CheckpointSummary,
+  Entry,
+  JobQuery,
+  JobSummary,
+  PathPage,
+  PathQuery,
+  SpanRecord,
+  Standing,
+} from './audit-read.ts';
 export { type ConnectOptions, connect, SandbusClient } from './client.ts';
 export type { ContentInput } from './content.ts';
 export type { DeadLetter, Replayed } from './dead-letters.ts';

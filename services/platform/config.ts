@@ -43,6 +43,9 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_EXECUTOR_ID: 'name of this executor, <host>-<pid> unless set',
   SANDBUS_LEASE_MS: 'a job is lost when its executor says nothing for this long, 15000 unless set',
   SANDBUS_GRACE_MS: 'how long a stopping executor lets its jobs run on, 10000 unless set',
+  SANDBUS_KEEP_PAYLOAD_DAYS:
+    'days after which what the events of ended jobs say is erased from the ledger; their leaves stay. For ever unless set',
+  SANDBUS_KEEP_SPAN_DAYS: 'days after which spans are removed from the audit store; for ever unless set',
   SANDBUS_ALLOW_HOST_NETWORK: '1 lets jobs whose signature and policy allow it use the network of the host',
   SANDBUS_PYTHON: 'interpreter for .py, /usr/bin/python3 unless set',
   SANDBUS_RUBY: 'interpreter for .rb, /usr/bin/ruby unless set',

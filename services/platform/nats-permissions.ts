@@ -127,7 +127,7 @@ const own: Readonly<Record<ServiceName, Own>> = {
       removesFrom('JOBS'),
       ...readsObjects('artifacts'),
     ],
-    subscribe: [requestFilters.auditRead, requestFilters.download, 'log.*.*.*'],
+    subscribe: [requestFilters.auditRead, requestFilters.auditOperate, requestFilters.download, 'log.*.*.*'],
     answers: true,
   },
 };
@@ -147,9 +147,12 @@ export function servicePermissions(service: ServiceName): Permissions {
   };
 }
 
-/** Makes streams, consumers and buckets, publishes the schemas, and forgets a lost root. Runs before any service. */
+/**
+ * Makes streams, consumers and buckets, publishes the schemas, and forgets a lost root, before any service runs; and has
+ * payloads erased.
+ */
 export const deploymentPermissions: Permissions = {
-  publish: [api('>'), '$KV.schemas.>', '$KV.trust.>'],
+  publish: [api('>'), '$KV.schemas.>', '$KV.trust.>', subjects.auditOperate],
   subscribe: [`${inboxPrefix('deployment')}.>`],
   answers: false,
 };

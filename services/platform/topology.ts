@@ -68,6 +68,8 @@ export const subjects = {
   upload: (tenant: string, sha256: string) => `upload.${tenant}.${sha256}`,
   download: (tenant: string, sha256: string) => `download.${tenant}.${sha256}`,
   auditRead: (tenant: string) => `audit-read.${tenant}`,
+  /** What only an operator may ask. */
+  auditOperate: 'audit-operate',
   /** Plain notices, never the truth: they only wake somebody who then looks into JetStream or KV. */
   wake: (route: Route) => `wake.${route.runtime}.${route.deviceClass}`,
   cancelNotice: (executor: string) => `cancel-notice.${executor}`,
@@ -103,6 +105,7 @@ export const requestFilters = {
   upload: 'upload.*.*',
   download: 'download.*.*',
   auditRead: 'audit-read.*',
+  auditOperate: 'audit-operate',
 } as const;
 
 export interface JobSubject extends JobRef {

@@ -13,7 +13,7 @@ import { formatMs } from '../quantities.ts';
 import { signPlugin } from '../signing.ts';
 import type { System } from '../system.ts';
 import { startAll } from '../system.ts';
-import { renderSpanTree } from '../trace-tree.ts';
+import { renderWaterfall } from '../waterfall.ts';
 import type { DemoCase } from './cases.ts';
 import { makeCases } from './cases.ts';
 import type { JudgedJob } from './report.ts';
@@ -152,7 +152,7 @@ async function tell(client: SandbusClient, jobs: readonly DemoJob[]): Promise<vo
   const one = jobs.find(({ judged }) => judged.row.plugin === 'hello.py') ?? jobs[0];
   if (one === undefined) return;
   print(`\nthe path of ${one.judged.row.plugin}, trace ${one.judged.row.traceId}\n`);
-  print(`${renderSpanTree(await wholeTrace(client, one.jobId))}\n`);
+  print(`${renderWaterfall(await wholeTrace(client, one.jobId), process.stdout.columns ?? 120)}\n`);
 }
 
 /** Services store their spans a moment after they end, so a trace is whole only after a while. */
