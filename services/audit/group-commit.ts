@@ -19,7 +19,7 @@ export class GroupCommit<T> {
   readonly #commit: (batch: readonly Pending<T>[]) => Promise<void>;
   #queue: Pending<T>[] = [];
   #busy = false;
-  #onIdle: (() => void)[] = [];
+  #endedAtMs = Number.NEGATIVE_INFINITY;
 
   /** `commit` settles each pending item; when it throws, all of them fail. */
   constructor(commit: (batch: readonly Pending<T>[]) => Promise<void>) {
@@ -47,15 +47,11 @@ export class GroupCommit<T> {
       }
     }
     this.#busy = false;
-    for (const resolve of this.#onIdle.splice(0)) resolve();
+    this.#endedAtMs = performance.now();
   }
 
-  /** Resolves when nothing waits for its commit, or after `longestMs`: for work that should let commits go first. */
-  async idle(longestMs: number): Promise<void> {
-    if (!this.#busy) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onIdle.push(resolve);
-    const timer = setTimeout(resolve, longestMs);
-    await promise.finally(() => clearTimeout(timer));
+  /** How long nothing has waited for its commit, milliseconds. */
+  get quietMs(): number {
+    return this.#busy ? 0 : performance.now() - this.#endedAtMs;
   }
 }

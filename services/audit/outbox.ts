@@ -93,18 +93,14 @@ export class Outbox {
 
   async #publishCheckpoint(checkpoint: StoredCheckpoint, position: Position): Promise<Position> {
     const { feed, origin } = this.#parts;
-    await feed.publishCheckpoint({ origin, ...checkpoint }, position.streamSequence);
-    const { treeSize } = checkpoint;
-    return { ...position, checkpointSize: treeSize, streamSequence: position.streamSequence + 1 };
+    const { streamSequence } = position;
+    await feed.publish([await feed.checkpoint({ origin, ...checkpoint })], streamSequence);
+    return { ...position, checkpointSize: checkpoint.treeSize, streamSequence: streamSequence + 1 };
   }
 
-  /** Publishes the window at once: each names the sequence of the one before, so none can overtake another. */
   async #publishRecords(records: readonly AuditRecord[], from: Position): Promise<Position> {
-    const sent = await Promise.allSettled(
-      records.map((record, index) => this.#parts.feed.publishRecord(record, from.streamSequence + index)),
-    );
-    const failure: unknown = sent.find((result) => result.status === 'rejected')?.reason;
-    if (failure !== undefined) throw failure;
+    const { feed } = this.#parts;
+    await feed.publish(await feed.records(records), from.streamSequence);
     return {
       ...from,
       ledgerSequence: records.at(-1)?.sequence ?? from.ledgerSequence,
