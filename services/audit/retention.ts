@@ -7,7 +7,7 @@ import type { Bus } from '../platform/nats/bus.ts';
 import { reaching, Worker } from './worker.ts';
 
 /** Deletions on their way at one time. */
-const windowMessages = 128;
+const windowMessages = 256;
 /** Acks give no notice, so the floors are looked at again and again while something waits for them. */
 const floorPollMs = 1000;
 /** How often the streams are looked at for what should have left them. */
