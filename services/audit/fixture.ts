@@ -30,6 +30,7 @@ export interface Fixture {
   restartServer(): Promise<void>;
   readonly stateDir: string;
   readonly ledgerFile: string;
+  readonly verifierKeyFile: string;
   readonly context: ServiceContext;
   startAudit(prepare?: (database: DatabaseSync) => void): Promise<RunningService>;
   /** Reads the ledger beside the service. */
@@ -70,6 +71,7 @@ export async function fixture(): Promise<Fixture> {
   const running = new Set<RunningService>();
   return {
     ...{ bus, url: server.url, stateDir, ledgerFile, context },
+    verifierKeyFile: logKey.verifierKey,
     restartServer: async () => {
       await server.stop();
       server = await startNatsServer({ storeDir, port: Number(new URL(server.url).port) });

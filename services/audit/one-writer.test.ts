@@ -118,9 +118,9 @@ test('the next one takes over a file of SQLite when the writer is killed', { tim
   const second = await start(f);
   for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
   await recorded(f, 5);
-  first.kill('SIGSTOP');
-  await untilNobodyPulls(f);
   first.kill('SIGKILL');
+  await first.exited;
+  await untilNobodyPulls(f);
   for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
   await recorded(f, 10);
   await isWhole(f, f.ledgerFile, 10);
