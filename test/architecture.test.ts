@@ -32,8 +32,11 @@ const confined: [module: string, where: RegExp][] = [
   ['node:child_process', /^services\/platform\/process\.ts$/],
   ['node:sqlite', /^services\/(ledger\/sqlite\/|ledger\/verify-fixture\.ts$|audit\/fixture\.ts$)/],
   ['pg', /^services\/ledger\/(postgres\/|verify-fixture\.ts$)/],
+  ['fastify', /^services\/audit\/query\//],
+  ['@fastify', /^services\/audit\/query\//],
   ['pino', /^services\/platform\/log\.ts$/],
   ['@noble/ed25519', /^services\/trust\//],
+  ['@opentelemetry/sdk-metrics', /^services\/platform\/metrics\.ts$/],
   ['@opentelemetry/sdk-node', /^services\/platform\/telemetry\.ts$/],
   ['commander', /^services\/cli\//],
 ];

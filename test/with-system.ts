@@ -49,8 +49,10 @@ export interface TestSystem {
 export async function startTestSystem(
   environment: Record<string, string> = {},
   options: Partial<SystemOptions> = {},
+  prepare: (stateDir: string) => void = () => undefined,
 ): Promise<TestSystem> {
   const stateDir = await mkdtemp(join(tmpdir(), 'sandbus-test-'));
+  prepare(stateDir);
   const key = generateKey();
   await mkdir(stateDir, { recursive: true });
   const root = generateKey();

@@ -15,7 +15,7 @@
 #include <linux/seccomp.h>
 #include <stdbool.h>
 
-enum { LABELS = 2048, UNPLACED = -1 };
+enum { LABELS = 2048, ENDINGS = 8, UNPLACED = -1 };
 
 /* Jumps name labels; place_label says where a label is; resolve fills the offsets in. */
 struct emitter {
@@ -116,19 +116,59 @@ struct run {
     uint32_t start, action;
 };
 
-static void emit_search(struct emitter *emitter, const struct run *runs, size_t count)
+/* The last instructions, one for each action that a run has: the kernel takes time for every instruction when it loads a filter. */
+struct ending {
+    uint32_t action;
+    int label;
+};
+
+struct endings {
+    size_t count;
+    struct ending endings[ENDINGS];
+};
+
+static int label_of(struct emitter *emitter, struct endings *endings, uint32_t action)
 {
-    if (count == 1) {
-        finish(emitter, runs->action);
-        return;
+    for (size_t i = 0; i < endings->count; i++)
+        if (endings->endings[i].action == action)
+            return endings->endings[i].label;
+    if (endings->count == ENDINGS) {
+        emitter->too_long = true;
+        return 0;
     }
-    size_t left_count = count / 2;
-    int left = new_label(emitter), right = new_label(emitter);
-    jump(emitter, BPF_JGE, runs[left_count].start, right, left);
-    place_label(emitter, left);
-    emit_search(emitter, runs, left_count);
-    place_label(emitter, right);
-    emit_search(emitter, runs + left_count, count - left_count);
+    endings->endings[endings->count] = (struct ending){action, new_label(emitter)};
+    return endings->endings[endings->count++].label;
+}
+
+static void emit_search(struct emitter *emitter, struct endings *endings, const struct run *runs, size_t count);
+
+/* Where to go on for these runs: to what is emitted next, or to the end. */
+static void emit_side(struct emitter *emitter, struct endings *endings, int label, const struct run *runs, size_t count)
+{
+    if (count == 1)
+        return;
+    place_label(emitter, label);
+    emit_search(emitter, endings, runs, count);
+}
+
+/* For two runs or more. */
+static void emit_search(struct emitter *emitter, struct endings *endings, const struct run *runs, size_t count)
+{
+    size_t left_count = count / 2, right_count = count - left_count;
+    const struct run *rest = runs + left_count;
+    int left = left_count == 1 ? label_of(emitter, endings, runs->action) : new_label(emitter);
+    int right = right_count == 1 ? label_of(emitter, endings, rest->action) : new_label(emitter);
+    jump(emitter, BPF_JGE, rest->start, right, left);
+    emit_side(emitter, endings, left, runs, left_count);
+    emit_side(emitter, endings, right, rest, right_count);
+}
+
+static void emit_endings(struct emitter *emitter, const struct endings *endings)
+{
+    for (size_t i = 0; i < endings->count; i++) {
+        place_label(emitter, endings->endings[i].label);
+        finish(emitter, endings->endings[i].action);
+    }
 }
 
 static size_t collect_runs(struct run *runs, const uint32_t *actions, size_t action_count)
@@ -164,6 +204,7 @@ const char *emit_program(struct program *program, uint32_t arch, const struct em
 {
     static struct emitter emitter;
     static struct run runs[EMIT_CODE];
+    struct endings endings = {.count = 0};
     if (action_count >= EMIT_CODE)
         return "system call numbers above 4094";
     emitter = (struct emitter){.program = program};
@@ -178,7 +219,11 @@ const char *emit_program(struct program *program, uint32_t arch, const struct em
     load(&emitter, offsetof(struct seccomp_data, nr));
     for (size_t i = 0; i < ruled_count; i++)
         emit_ruled(&emitter, &ruled[i]);
-    emit_search(&emitter, runs, collect_runs(runs, actions, action_count));
+    size_t run_count = collect_runs(runs, actions, action_count);
+    if (run_count < 2)
+        return "one action for all numbers";
+    emit_search(&emitter, &endings, runs, run_count);
+    emit_endings(&emitter, &endings);
 
     if (emitter.too_long)
         return "more than 4096 instructions or 2048 labels";

@@ -11,7 +11,8 @@
  * is free belongs to a dead launcher: the next start kills what is in it and removes it. Between making a group and locking
  * it the launcher holds a shared lock on the parent, and who cleans holds that one exclusively.
  *
- *   cgroup_host.c   finds the hierarchies, prepares cgroup2, removes what dead launchers left
+ *   cgroup_host.c   finds the hierarchies, prepares cgroup2
+ *   cgroup_sweep.c  removes what dead launchers left
  *   cgroup_job.c    makes, joins, kills and removes the groups of one job
  *   cgroup_limit.c  sets limits and reads them back
  *   cgroup_usage.c  what the job used
@@ -60,7 +61,8 @@ struct cgroup_job {
     int oom_event;                                  /* version 1 memory: an eventfd that tells of an OOM; else -1 */
 };
 
-#define CGROUP_UNKNOWN UINT64_MAX
+#define CGROUP_UNKNOWN    UINT64_MAX
+#define CGROUP_JOB_PREFIX "sandbus-job-"
 
 #define CGROUP_DELEGATION_MEND                                                                                 \
     "start it as: systemd-run --scope -p Delegate=yes launcher ... (as a user: systemd-run --user --scope -p " \
@@ -86,19 +88,27 @@ const struct cgroup_hierarchy *cgroup_host_unified(const struct cgroup_host *hos
 /* Kills and removes the groups that dead launchers left below this one. Returns how many it removed. */
 unsigned cgroup_host_sweep(const struct cgroup_host *host);
 
-/* Makes the job's groups; the steps after that set their limits. After a failure call cgroup_job_remove all the same. */
+/* Makes the job's group in the first hierarchy, which its first process is born into where that is cgroup2; then, beside that
+ * process, those in the others, whose limits the steps after that set. After a failure call cgroup_job_remove all the same. */
 void cgroup_job_init(struct cgroup_job *job, const struct cgroup_host *host);
 bool cgroup_job_create(struct cgroup_job *job, struct fault *fault);
+bool cgroup_job_complete(struct cgroup_job *job, struct fault *fault);
+/* The files by which a process joins the version 1 groups; returns how many. */
+size_t cgroup_job_tasks(const struct cgroup_job *job, int tasks[CGROUP_HIERARCHIES]);
 /* The job's directory on cgroup2, or -1. */
 int cgroup_job_unified(const struct cgroup_job *job);
 /* A number that no other living job on this host has. */
 uint64_t cgroup_job_number(const struct cgroup_job *job);
-/* In the child: joins the version 1 groups. */
-bool cgroup_job_join(const struct cgroup_job *job, struct fault *fault);
+/* In the child: joins the groups that these files are of. */
+bool cgroup_join(const int *tasks, size_t count, struct fault *fault);
 /* Kills every process of the job at once. False where the kernel has no cgroup.kill: then kill the job's init. */
 bool cgroup_job_kill(const struct cgroup_job *job);
+/* Whether no process is left in it. */
+bool cgroup_job_is_empty(const struct cgroup_job *job);
 /* Removes the groups. False while a process is still in one: call again. */
 bool cgroup_job_remove(struct cgroup_job *job);
+/* Leaves them, without their lock, to the next launcher that starts. */
+void cgroup_job_abandon(struct cgroup_job *job);
 
 bool cgroup_limit_memory(struct cgroup_job *job, uint64_t bytes, struct fault *fault);
 bool cgroup_limit_cpu(struct cgroup_job *job, uint64_t thousandths, struct fault *fault);

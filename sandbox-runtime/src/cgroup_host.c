@@ -2,20 +2,15 @@
 
 #include "descriptor.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SUPERVISOR_LEAF "sandbus-supervisor"
-#define JOB_PREFIX      "sandbus-job-"
 
 static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "cpu", "pids", "cpuacct", "devices"};
 
@@ -105,22 +100,34 @@ static void take_mount(struct cgroup_host *host, const struct mount_line *mount,
     }
 }
 
-static bool read_mounts(struct cgroup_host *host, const char *table, bool unified)
+/* Goes through the lines of mountinfo, which it leaves as they were. */
+static void take_mounts(struct cgroup_host *host, char *mounts, const char *table, bool unified)
 {
-    FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    if (!mounts)
-        return false;
-    char *line = NULL;
-    size_t size = 0;
-    while (getline(&line, &size, mounts) > 0) {
+    for (char *line = mounts, *end; (end = strchr(line, '\n')); line = end + 1) {
         struct mount_line mount;
+        *end = 0;
         if (strstr(line, " - cgroup") && parse_mount(line, &mount) &&
             strcmp(mount.type, unified ? "cgroup2" : "cgroup") == 0)
             take_mount(host, &mount, table, unified);
+        *end = '\n';
     }
-    free(line);
-    fclose(mounts);
-    return true;
+}
+
+/* The whole of mountinfo: hosts with many containers have a long one. NULL with errno. */
+static char *read_mountinfo(void)
+{
+    char *text = NULL;
+    for (size_t size = 64 * 1024;; size *= 4) {
+        char *larger = realloc(text, size);
+        ssize_t length = larger ? descriptor_read_text(AT_FDCWD, "/proc/self/mountinfo", larger, size) : -1;
+        text = larger ? larger : text;
+        if (length >= 0 && (size_t)length < size - 1)
+            return text;
+        if (length < 0) {
+            free(text);
+            return NULL;
+        }
+    }
 }
 
 /* Moves every process of the launcher's own group to a leaf of it: cgroup2 gives no controllers to the children of a
@@ -214,8 +221,12 @@ bool cgroup_host_open(struct cgroup_host *host, struct fault *fault)
         host->controller[i] = -1;
     if (descriptor_read_text(AT_FDCWD, "/proc/self/cgroup", table, sizeof table) < 0)
         return fault_set(fault, errno, "mount /proc", "cannot read /proc/self/cgroup");
-    if (!read_mounts(host, table, true) || !read_mounts(host, table, false))
+    char *mounts = read_mountinfo();
+    if (!mounts)
         return fault_set(fault, errno, "mount /proc", "cannot read /proc/self/mountinfo");
+    take_mounts(host, mounts, table, true);
+    take_mounts(host, mounts, table, false);
+    free(mounts);
     if (!delegate_unified(host, fault))
         return false;
     for (int i = 0; i <= CGROUP_PIDS; i++)
@@ -241,56 +252,4 @@ const char *cgroup_host_version(const struct cgroup_host *host)
     if (!cgroup_host_unified(host))
         return "v1";
     return host->count == 1 ? "v2" : "hybrid";
-}
-
-/* Kills what is in a dead launcher's group. */
-static void kill_group(int group)
-{
-    char list[16384];
-    if (descriptor_write_text(group, "cgroup.kill", "1"))
-        return;
-    if (descriptor_read_text(group, "cgroup.procs", list, sizeof list) <= 0)
-        return;
-    for (char *pid = strtok(list, "\n"); pid; pid = strtok(NULL, "\n"))
-        kill((pid_t)atoi(pid), SIGKILL);
-}
-
-/* Removes the group `name` if nobody holds its lock. Its processes need a moment to die: a tenth of a second at most. */
-static bool sweep_group(int parent, const char *name)
-{
-    OWNED_FD int group = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (group < 0 || flock(group, LOCK_EX | LOCK_NB) < 0)
-        return false;
-    for (int tries = 0; tries < 100; tries++) {
-        if (unlinkat(parent, name, AT_REMOVEDIR) == 0)
-            return true;
-        kill_group(group);
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    }
-    return false;
-}
-
-static unsigned sweep_hierarchy(const struct cgroup_hierarchy *own)
-{
-    unsigned removed = 0;
-    int copy = openat(own->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-    if (!entries) {
-        descriptor_close(&copy);
-        return 0;
-    }
-    if (flock(copy, LOCK_EX | LOCK_NB) == 0)
-        for (struct dirent *entry; (entry = readdir(entries));)
-            if (strncmp(entry->d_name, JOB_PREFIX, sizeof JOB_PREFIX - 1) == 0)
-                removed += sweep_group(own->dir, entry->d_name);
-    closedir(entries);
-    return removed;
-}
-
-unsigned cgroup_host_sweep(const struct cgroup_host *host)
-{
-    unsigned removed = 0;
-    for (size_t i = 0; i < host->count; i++)
-        removed += sweep_hierarchy(&host->hierarchies[i]);
-    return removed;
 }

@@ -9,11 +9,22 @@
 /* Pages are charged in batches per processor, so the count may stand this far below the limit when a charge fails. */
 enum { CHARGE_SLACK_BYTES = 8 * 1024 * 1024 };
 
-/* Reads the number after `key` (at the start of a line) from a file of "key number" lines; key "" is a lone number. */
-static uint64_t read_number(int dir, const char *file, const char *key)
-{
+/* A file of a group. The kernel adds up what it says when it is read, so one that says several things is read once. */
+struct file_text {
     char text[4096];
-    if (dir < 0 || descriptor_read_text(dir, file, text, sizeof text) <= 0)
+};
+
+static void read_file(struct file_text *file, int dir, const char *name)
+{
+    if (dir < 0 || descriptor_read_text(dir, name, file->text, sizeof file->text) < 0)
+        file->text[0] = 0;
+}
+
+/* The number after `key` (at the start of a line) in a file of "key number" lines; key "" is a lone number. */
+static uint64_t number_in(const struct file_text *file, const char *key)
+{
+    const char *text = file->text;
+    if (!text[0])
         return CGROUP_UNKNOWN;
     size_t length = strlen(key);
     for (const char *line = text; line; line = strchr(line, '\n')) {
@@ -22,6 +33,13 @@ static uint64_t read_number(int dir, const char *file, const char *key)
             return strtoull(line + length, NULL, 10);
     }
     return CGROUP_UNKNOWN;
+}
+
+static uint64_t read_number(int dir, const char *name, const char *key)
+{
+    struct file_text file;
+    read_file(&file, dir, name);
+    return number_in(&file, key);
 }
 
 static uint64_t scale_down(uint64_t value, uint64_t by)
@@ -42,8 +60,10 @@ void cgroup_job_cpu_usage(const struct cgroup_job *job, struct cgroup_usage *usa
     bool unified;
     int dir = cgroup_job_unified(job);
     if (dir >= 0) {
-        usage->user_us = read_number(dir, "cpu.stat", "user_usec");
-        usage->system_us = read_number(dir, "cpu.stat", "system_usec");
+        struct file_text file;
+        read_file(&file, dir, "cpu.stat");
+        usage->user_us = number_in(&file, "user_usec");
+        usage->system_us = number_in(&file, "system_usec");
         return;
     }
     dir = controller_dir(job, CGROUP_CPUACCT, &unified);

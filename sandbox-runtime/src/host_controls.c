@@ -162,7 +162,8 @@ static bool cgroups(struct host *host, struct host_finding *finding)
     if (!cgroup_host_open(&host->supervisor.cgroups, &finding->fault))
         return false;
     cgroup_job_init(&host->group, &host->supervisor.cgroups);
-    if (!cgroup_job_create(&host->group, &finding->fault)) {
+    if (!cgroup_job_create(&host->group, &finding->fault) || !cgroup_job_complete(&host->group, &finding->fault)) {
+        cgroup_job_remove(&host->group);
         host->group.host = NULL;
         return false;
     }

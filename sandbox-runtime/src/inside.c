@@ -1,7 +1,8 @@
 /*
- * Theory of operation. The supervisor clones a child straight into new PID, mount, network, IPC and UTS namespaces and into
- * the job's cgroup2 group. The child runs the steps below, still as root (of its own user namespace, where the launcher is not root) and in a copy of the supervisor's memory; nothing
- * of the plugin runs yet. Then it reports READY, hands over the filter's listener and the open /job, and waits. The
+ * Theory of operation. The supervisor clones a child straight into a new PID namespace and into the job's cgroup2 group. The
+ * child runs the steps below, still as root (of its own user namespace, where the launcher is not root) and in a copy of the
+ * supervisor's memory; nothing of the plugin runs yet. Meanwhile the supervisor makes the other groups, sets limits and loads
+ * BPF programs; the step "cgroup-join" waits for the groups. Then the child reports READY, hands over the filter's listener and the open /job, and waits. The
  * supervisor says go; the child forks the plugin and stays as PID 1. It never execs, so no file of the job is ever mapped
  * into it, and it is under the same filter, user id and limits as the plugin itself.
  *
@@ -29,33 +30,37 @@
 
 const struct inside_step inside_steps[] = {
     {"user-namespace", inside_user_namespace}, /* first: it gives the rights to do the rest */
-    {"cgroup-join", inside_join_cgroups},
+    {"namespaces", inside_namespaces},
     {"origin", inside_open_origin}, /* before the working directory becomes the new root */
     {"close-descriptors", inside_close_descriptors},
     {"signals", inside_signals},
-    {"cgroup-namespace", inside_new_cgroup_namespace}, /* after joining: its root is the group at this moment */
     {"private-mounts", inside_private_mounts},
     {"root", inside_root},
     {"system-binds", inside_system_binds},
     {"etc", inside_etc},
+    {"protect-binds", inside_protect_binds},
     {"dev", inside_dev},
     {"proc", inside_proc},
     {"sys", inside_sys},
     {"masks", inside_masks},
+    {"job-tmpfs", inside_job_tmpfs},
+    {"landlock-rules", inside_landlock_rules}, /* of places that are all there now */
     {"prepared-root", inside_prepared_pivot}, /* the host's files are out of a prepared child's reach from here on */
     {"hostname", inside_hostname},
     {"loopback", inside_loopback},
     {"keyring", inside_keyring},
     {"resource-limits", inside_resource_limits},
     {"bounding-set", inside_bounding_set}, /* needs a capability that the identity step takes away */
-    {"job", inside_await_job},             /* nothing before depends on the job; a prepared child waits here */
-    {"job-tmpfs", inside_job_tmpfs},
+    {"stdio", inside_stdio},
+    {"cgroup-join", inside_join_cgroups},
+    {"cgroup-namespace", inside_new_cgroup_namespace}, /* after joining: its root is the group at this moment */
+    {"job", inside_await_job}, /* nothing before depends on the job; a prepared child waits here */
+    {"job-directory", inside_job_directory},
     {"ro-binds", inside_ro_binds}, /* after the tmpfs, so that a destination may lie below /tmp or /job */
     {"plugin-copy", inside_plugin},
     {"inputs", inside_inputs},
     {"read-only", inside_read_only},
     {"pivot-root", inside_pivot}, /* and of everybody's from here on */
-    {"stdio", inside_stdio},
     {"identity", inside_identity},
     {"capabilities", inside_capabilities},
     {"death-signal", inside_death_signal}, /* after the last change of credentials, which would clear it */
@@ -134,17 +139,34 @@ static void run_steps(struct inside *inside, struct report *ready)
     }
 }
 
+static uint64_t elapsed_us(struct timeval now, struct timeval before)
+{
+    return (uint64_t)((now.tv_sec - before.tv_sec) * 1000000 + now.tv_usec - before.tv_usec);
+}
+
+/* What the set-up used is not the plugin's doing. */
+static void measure(const struct inside *inside, struct report *ready)
+{
+    struct rusage now;
+    getrusage(RUSAGE_SELF, &now);
+    ready->user_us = elapsed_us(now.ru_utime, inside->before_joining.ru_utime);
+    ready->system_us = elapsed_us(now.ru_stime, inside->before_joining.ru_stime);
+    ready->ready_us = clock_now_us();
+}
+
 _Noreturn void inside_main(struct inside *inside)
 {
     struct report ready = {.kind = REPORT_READY, .begun_us = clock_now_us()};
     hide_title();
     umask(0);
     run_steps(inside, &ready);
-    int descriptors[REPORT_DESCRIPTORS_MAX] = {inside->listener, inside->job_dir};
-    unsigned count = inside->job_dir >= 0 ? 2 : 1;
+    int descriptors[REPORT_DESCRIPTORS_MAX] = {inside->listener, inside->mounts, inside->job_dir};
+    unsigned count = inside->job_dir >= 0 ? 3 : 2;
+    measure(inside, &ready);
     if (!report_send(inside->report, &ready, descriptors, count))
         _exit(125);
     descriptor_close(&inside->listener);
+    descriptor_close(&inside->mounts);
     descriptor_close(&inside->job_dir);
     if (!report_await_go(inside->report))
         _exit(125);

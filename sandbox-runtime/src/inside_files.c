@@ -35,7 +35,7 @@ static bool write_names(struct inside *inside, struct fault *fault)
     snprintf(groups, sizeof groups, "root:x:0:\njob:x:%u:\nnogroup:x:65534:\n", (unsigned)inside->gid);
     snprintf(services, sizeof services,
              "passwd: files\ngroup: files\nhosts: files%s\nservices: files\nprotocols: files\n",
-             inside->network_host ? " dns" : "");
+             inside->network == NETWORK_HOST ? " dns" : "");
     return write_file("etc/passwd", users, fault) && write_file("etc/group", groups, fault) &&
            write_file("etc/nsswitch.conf", services, fault) &&
            write_file("etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n", fault);
@@ -52,7 +52,7 @@ static bool show_etc(const char *name, struct fault *fault)
         return symlink(link, source + 1) == 0 ||
                fault_set(fault, errno, "see: launcher check-host", "cannot link %s", source);
     }
-    return access(source, F_OK) < 0 || inside_bind_new(source, source + 1, fault);
+    return (length < 0 && errno == ENOENT) || inside_bind_new(source, source + 1, fault);
 }
 
 static bool show_python(struct fault *fault)
@@ -77,7 +77,7 @@ bool inside_etc(struct inside *inside, struct fault *fault)
     for (size_t i = 0; i < sizeof etc_of_host / sizeof etc_of_host[0]; i++)
         if (!show_etc(etc_of_host[i], fault))
             return false;
-    if (inside->network_host && !show_etc("resolv.conf", fault))
+    if (inside->network == NETWORK_HOST && !show_etc("resolv.conf", fault))
         return false;
     return show_python(fault);
 }

@@ -10,13 +10,10 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
-#include <net/if.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,9 +32,37 @@ bool inside_user_namespace(struct inside *inside, struct fault *fault)
     return rootless_has_ids(rootless) || rootless_map_one(rootless, inside->uid, inside->gid, fault);
 }
 
+/* By the child rather than by the clone: a network namespace takes long to make, and the supervisor has other things to do. */
+bool inside_namespaces(struct inside *inside, struct fault *fault)
+{
+    unsigned long wanted = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+    if (inside->network == NETWORK_OWN)
+        wanted |= CLONE_NEWNET;
+    if (syscall(SYS_unshare, wanted) < 0)
+        return fault_set(fault, errno, inside->rootless->active ? rootless_mend() : HOST_MEND,
+                         "cannot have namespaces of its own");
+    return true;
+}
+
 bool inside_join_cgroups(struct inside *inside, struct fault *fault)
 {
-    return cgroup_job_join(inside->cgroup, fault);
+    int tasks[REPORT_GROUPS_MAX];
+    int count = report_await_groups(inside->report, tasks);
+    if (count < 0)
+        _exit(125); /* the supervisor is gone */
+    if (!inside->born_in_group)
+        getrusage(RUSAGE_SELF, &inside->before_joining);
+    if (count != inside->group_count + (inside->network == NETWORK_GIVEN))
+        return fault_set(fault, 0, "raise the limit of open files (ulimit -n)", "not all of the job's groups arrived");
+    if (inside->network == NETWORK_GIVEN) {
+        if (kernel_enter_network_namespace(tasks[--count]) < 0)
+            return fault_set(fault, errno, HOST_MEND, "cannot enter the job's network namespace");
+        descriptor_close(&tasks[count]);
+    }
+    bool joined = cgroup_join(tasks, (size_t)count, fault);
+    while (count > 0)
+        descriptor_close(&tasks[--count]);
+    return joined;
 }
 
 static int by_number(const void *left, const void *right)
@@ -90,16 +115,10 @@ bool inside_hostname(struct inside *inside, struct fault *fault)
     return kernel_sethostname("sandbox") == 0 || fault_set(fault, errno, HOST_MEND, "cannot set the host name");
 }
 
-/* A new network namespace has a loopback device that is down. */
 bool inside_loopback(struct inside *inside, struct fault *fault)
 {
-    if (inside->network_host)
-        return true;
-    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    OWNED_FD int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (socket_fd < 0 || ioctl(socket_fd, SIOCSIFFLAGS, &loopback) < 0)
-        return fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
-    return true;
+    return inside->network != NETWORK_OWN || kernel_raise_loopback() == 0 ||
+           fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
 }
 
 bool inside_keyring(struct inside *inside, struct fault *fault)

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#define LANDLOCK_MEND "boot without landlock in lsm=, or see: launcher check-host"
+
 /* Rights of files, as bits; the kernel's headers may be older than the kernel. */
 enum {
     EXECUTE = 1 << 0,
@@ -43,6 +45,7 @@ static uint64_t known_rights(int abi)
     return 2 * highest - 1;
 }
 
+/* Paths are those of the new root, which is the working directory. */
 static bool allow(int rules, const char *path, uint64_t rights)
 {
     OWNED_FD int place = open(path, O_PATH | O_CLOEXEC);
@@ -50,19 +53,26 @@ static bool allow(int rules, const char *path, uint64_t rights)
 }
 
 /* A job with the host's network can reach the host's abstract sockets only where the kernel cannot scope them. */
-bool inside_landlock(struct inside *inside, struct fault *fault)
+bool inside_landlock_rules(struct inside *inside, struct fault *fault)
 {
-    (void)inside;
     int abi = inside_landlock_abi();
     if (!abi)
         return true;
     uint64_t known = known_rights(abi);
     OWNED_FD int rules = kernel_landlock_rules(known, abi >= 6 ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0);
     uint64_t own = known & ~(uint64_t)MAKE_DEVICE;
-    if (rules < 0 || !allow(rules, "/", READ) || !allow(rules, "/dev", READ | (USE_DEVICE & known)) ||
-        !allow(rules, "/job", own) || !allow(rules, "/tmp", own) || !allow(rules, "/dev/shm", own) ||
-        kernel_landlock_restrict(rules) < 0)
-        return fault_set(fault, errno, "boot without landlock in lsm=, or see: launcher check-host",
-                         "cannot confine the job by Landlock (ABI %d)", abi);
+    if (rules < 0 || !allow(rules, ".", READ) || !allow(rules, "dev", READ | (USE_DEVICE & known)) ||
+        !allow(rules, "job", own) || !allow(rules, "tmp", own) || !allow(rules, "dev/shm", own))
+        return fault_set(fault, errno, LANDLOCK_MEND, "cannot make the job's Landlock rules (ABI %d)", abi);
+    inside->landlock = rules;
+    rules = -1;
+    return true;
+}
+
+bool inside_landlock(struct inside *inside, struct fault *fault)
+{
+    if (inside->landlock >= 0 && kernel_landlock_restrict(inside->landlock) < 0)
+        return fault_set(fault, errno, LANDLOCK_MEND, "cannot confine the job by Landlock");
+    descriptor_close(&inside->landlock);
     return true;
 }

@@ -19,7 +19,8 @@ bool inside_private_mounts(struct inside *inside, struct fault *fault)
     if (kernel_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         return fault_set(fault, errno, inside->rootless->active ? rootless_mend() : ROOT_MEND,
                          "cannot make the mounts private");
-    return true;
+    inside->mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    return inside->mounts >= 0 || fault_set(fault, errno, "mount /proc", "cannot open the mount namespace");
 }
 
 /* The new root is mounted over the old one. Absolute paths go on to lead into the old root, from which the sources are taken,
@@ -40,6 +41,7 @@ int inside_make_point(const char *path, bool directory)
     if (found >= 0 || errno != ENOENT)
         return found;
     OWNED_FD int parent = open(".", O_PATH | O_CLOEXEC);
+    bool missing = false; /* and all behind it */
     for (size_t end = 0; path[end];) {
         char prefix[4096];
         size_t start = end + (path[end] == '/');
@@ -49,8 +51,9 @@ int inside_make_point(const char *path, bool directory)
             return -1;
         }
         snprintf(prefix, sizeof prefix, "%.*s", (int)end, path);
-        int next = kernel_openat2(AT_FDCWD, prefix, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT);
-        if (next < 0 && errno == ENOENT) {
+        int next = missing ? -1 : kernel_openat2(AT_FDCWD, prefix, O_PATH | O_CLOEXEC, RESOLVE_IN_ROOT);
+        if (missing || (next < 0 && errno == ENOENT)) {
+            missing = true;
             int made = directory || path[end] ? mkdirat(parent, prefix + start, 0755)
                                               : mknodat(parent, prefix + start, S_IFREG | 0444, 0);
             next = made < 0 ? -1 : openat(parent, prefix + start, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -93,7 +96,7 @@ static bool attach_tree(int tree, const char *source, const char *path, struct f
     return true;
 }
 
-static bool bind_tree(const char *source, const char *path, uint64_t attributes, struct fault *fault)
+bool inside_bind(const char *source, const char *path, uint64_t attributes, struct fault *fault)
 {
     bool directory = false;
     OWNED_FD int tree = clone_tree(source, attributes, &directory);
@@ -102,16 +105,28 @@ static bool bind_tree(const char *source, const char *path, uint64_t attributes,
     return attach_tree(tree, source, path, fault);
 }
 
-/* The parents of `path` are of the set-up's own making, so that nothing of it can be a link: half the calls. */
+/* The parents of `path` are of the set-up's own making, so that nothing of it can be a link. Protected all at once by the step
+ * "protect-binds". */
 bool inside_bind_new(const char *source, const char *path, struct fault *fault)
 {
-    bool directory = false;
-    OWNED_FD int tree = clone_tree(source, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &directory);
-    if (tree < 0)
-        return fault_set(fault, errno, "check that it exists on this host", "cannot take %s for the sandbox", source);
-    int made = directory ? mkdir(path, 0755) : mknod(path, S_IFREG | 0444, 0);
-    if (made < 0 || kernel_move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+    struct stat status;
+    if (stat(source, &status) < 0)
+        return errno == ENOENT || fault_set(fault, errno, ROOT_MEND, "cannot look at %s", source);
+    int made = S_ISDIR(status.st_mode) ? mkdir(path, 0755) : mknod(path, S_IFREG | 0444, 0);
+    if (made < 0 || kernel_mount(source, path, NULL, MS_BIND | MS_REC, NULL) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot show %s at /%s", source, path);
+    return true;
+}
+
+/* All that has been shown so far, with everything below it. The root itself is written to until the step "read-only". */
+bool inside_protect_binds(struct inside *inside, struct fault *fault)
+{
+    (void)inside;
+    struct mount_attr all = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    struct mount_attr root = {.attr_clr = MOUNT_ATTR_RDONLY};
+    if (kernel_mount_setattr(AT_FDCWD, ".", AT_RECURSIVE, &all) < 0 ||
+        kernel_mount_setattr(AT_FDCWD, ".", 0, &root) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot make what is shown of the host read-only");
     return true;
 }
 
@@ -123,8 +138,6 @@ bool inside_system_binds(struct inside *inside, struct fault *fault)
     for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
         char link[256];
         ssize_t length = readlink(directories[i], link, sizeof link - 1);
-        if (length < 0 && errno == ENOENT)
-            continue;
         if (length < 0) {
             if (!inside_bind_new(directories[i], directories[i] + 1, fault))
                 return false;
@@ -137,69 +150,6 @@ bool inside_system_binds(struct inside *inside, struct fault *fault)
     return true;
 }
 
-/* Makes a node, or shows the host's where a user namespace forbids to make any. `path` begins below /dev. */
-static bool make_node(struct inside *inside, const char *path, mode_t type, dev_t number, struct fault *fault)
-{
-    char name[256];
-    if (inside->rootless->active) {
-        snprintf(name, sizeof name, "/dev%s", path);
-        return bind_tree(name, name + 1, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, fault);
-    }
-    const char *slash = strrchr(path, '/');
-    snprintf(name, sizeof name, "dev%.*s", (int)(slash - path), path);
-    OWNED_FD int parent = inside_make_point(name, true);
-    if (parent < 0 || (mknodat(parent, slash + 1, type | 0666, number) < 0 && errno != EEXIST))
-        return fault_set(fault, errno, ROOT_MEND, "cannot make /dev%s", path);
-    return true;
-}
-
-/* The nodes that the job was granted. What they allow is the device controller's business, not the mode's, so that a
- * refused open is counted. */
-static bool granted_devices(struct inside *inside, struct fault *fault)
-{
-    for (size_t i = 0; i < inside->grant_count; i++) {
-        const struct device_grant *grant = &inside->grants[i];
-        mode_t type = grant->type == 'b' ? S_IFBLK : S_IFCHR;
-        if (!make_node(inside, grant->path + strlen("/dev"), type, makedev(grant->major, grant->minor), fault))
-            return false;
-    }
-    return true;
-}
-
-/* Terminals of the job's own. No other instance can be reached from this one, and none of the host's terminals is in it; the
- * filter refuses to push input into any. The kernel has one number of terminals for the whole host, hence the limit. */
-static bool mount_terminals(struct fault *fault)
-{
-    if (mkdir("dev/pts", 0755) < 0 || kernel_mount("devpts", "dev/pts", "devpts", MS_RDONLY | MS_NOSUID | MS_NOEXEC,
-                                                   "newinstance,ptmxmode=0666,mode=0620,max=32") < 0)
-        return fault_set(fault, errno, "use a kernel with CONFIG_UNIX98_PTYS", "cannot mount /dev/pts");
-    return symlink("pts/ptmx", "dev/ptmx") == 0 || fault_set(fault, errno, ROOT_MEND, "cannot make /dev/ptmx");
-}
-
-bool inside_dev(struct inside *inside, struct fault *fault)
-{
-    static const struct {
-        const char *path;
-        unsigned minor;
-    } memory_nodes[] = {{"/null", 3}, {"/zero", 5}, {"/full", 7}, {"/random", 8}, {"/urandom", 9}};
-    static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},
-                                           {"/proc/self/fd/0", "dev/stdin"},
-                                           {"/proc/self/fd/1", "dev/stdout"},
-                                           {"/proc/self/fd/2", "dev/stderr"}};
-    if (mkdir("dev", 0755) < 0 ||
-        kernel_mount("sandbus", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k") < 0)
-        return fault_set(fault, errno, ROOT_MEND, "cannot mount /dev");
-    for (size_t i = 0; i < sizeof memory_nodes / sizeof memory_nodes[0]; i++)
-        if (!make_node(inside, memory_nodes[i].path, S_IFCHR, makedev(1, memory_nodes[i].minor), fault))
-            return false;
-    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++)
-        if (symlink(links[i][0], links[i][1]) < 0)
-            return fault_set(fault, errno, ROOT_MEND, "cannot make /%s", links[i][1]);
-    if (mkdir("dev/shm", 0755) < 0 || !make_node(inside, "/tty", S_IFCHR, makedev(5, 0), fault))
-        return fault_set(fault, errno, ROOT_MEND, "cannot make /dev/shm and /dev/tty");
-    return mount_terminals(fault) && granted_devices(inside, fault);
-}
-
 /* Makes one directory of the job's tmpfs (mounted at tmp for now) and shows it at `path`. */
 static bool part_of_tmpfs(const char *part, mode_t mode, const char *path)
 {
@@ -209,12 +159,16 @@ static bool part_of_tmpfs(const char *part, mode_t mode, const char *path)
     return tree >= 0 && kernel_move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) == 0;
 }
 
+static void write_tmpfs_size(char *data, size_t size, uint64_t bytes)
+{
+    snprintf(data, size, "mode=0755,size=%" PRIu64 ",nr_inodes=%" PRIu64, bytes, bytes / 4096 + 1024);
+}
+
 /* One file system of limited size is /tmp, /job and /dev/shm. It is mounted at /tmp, and its own part covers it last. */
 bool inside_job_tmpfs(struct inside *inside, struct fault *fault)
 {
-    uint64_t size = inside->spec->tmp_size_bytes;
     char data[96];
-    snprintf(data, sizeof data, "mode=0755,size=%" PRIu64 ",nr_inodes=%" PRIu64, size, size / 4096 + 1024);
+    write_tmpfs_size(data, sizeof data, inside->tmp_size_bytes);
     if (mkdir("tmp", 0755) < 0 || mkdir("job", 0755) < 0 ||
         kernel_mount("sandbus", "tmp", "tmpfs", MS_NOSUID | MS_NODEV, data) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot mount the job's file system");
@@ -222,11 +176,22 @@ bool inside_job_tmpfs(struct inside *inside, struct fault *fault)
         !part_of_tmpfs("tmp/tmp", 01777, "tmp") || mkdir("job/out", 0755) < 0 ||
         chown("job", inside->uid, inside->gid) < 0 || chown("job/out", inside->uid, inside->gid) < 0)
         return fault_set(fault, errno, ROOT_MEND, "cannot lay out /tmp, /job and /dev/shm");
-    if (inside->spec->collect_dir) {
+    return true;
+}
+
+/* What of it depends on the job: its size, where a prepared child was made with another, and whether its outputs are wanted. */
+bool inside_job_directory(struct inside *inside, struct fault *fault)
+{
+    const struct job_spec *spec = inside->spec;
+    char data[96];
+    write_tmpfs_size(data, sizeof data, spec->tmp_size_bytes);
+    if (spec->tmp_size_bytes != inside->tmp_size_bytes &&
+        kernel_mount(NULL, "tmp", NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV, data) < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot give the job's file system its size");
+    if (spec->collect_dir)
         inside->job_dir = open("job", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (inside->job_dir < 0)
-            return fault_set(fault, errno, ROOT_MEND, "cannot open /job");
-    }
+    if (spec->collect_dir && inside->job_dir < 0)
+        return fault_set(fault, errno, ROOT_MEND, "cannot open /job");
     return true;
 }
 

@@ -11,12 +11,23 @@
 enum {
     SETUP_LIMIT_US = 30 * 1000000, /* copying a large plugin from a slow disk takes a while; hanging is a failure */
     CPU_CHECK_LEAST_US = 1000,
+    PAUSE_US = 3000, /* time enough to make a child */
     NOTIFY_BUDGET = 64, /* refused calls answered per turn, so that a flood holds up nobody else */
 };
 
 static void output_exceeded(void *owner)
 {
     job_end(owner, OUTCOME_OUTPUT_EXCEEDED);
+}
+
+/* The supervisor of a single job makes its network namespace beside the child, which has as much to do without it. /sys shows the
+ * network that it was mounted in, so with devices the child has to be in it before. */
+static enum inside_network plan_network(const struct supervisor *supervisor, const struct job_spec *spec)
+{
+    if (spec->network_host)
+        return NETWORK_HOST;
+    bool alone = !supervisor->prepares && !supervisor->rootless.active;
+    return alone && !spec->devices.count ? NETWORK_GIVEN : NETWORK_OWN;
 }
 
 void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *spec)
@@ -26,18 +37,22 @@ void job_init(struct job *job, struct supervisor *supervisor, struct job_spec *s
                         .collect_dir = -1,
                         .user_namespace = -1,
                         .job_dir = -1,
+                        .mounts = -1,
+                        .network = -1,
                         .stdin_file = -1,
                         .pipe_in = -1,
                         .pipe_out = {-1, -1},
                         .init = -1};
     job->inside = (struct inside){.spec = spec,
-                                  .network_host = spec->network_host,
-                                  .cgroup = &job->cgroup,
+                                  .network = plan_network(supervisor, spec),
+                                  .tmp_size_bytes = spec->tmp_size_bytes,
                                   .rootless = &supervisor->rootless,
                                   .report = -1,
                                   .stdio = {-1, -1, -1},
                                   .origin = -1,
                                   .plugin = -1,
+                                  .landlock = -1,
+                                  .mounts = -1,
                                   .job_dir = -1,
                                   .listener = -1};
     job->process.fd = job->report.fd = job->listener.fd = job->oom.fd = job->collector.fd = -1;
@@ -55,6 +70,7 @@ void job_start(struct job *job, struct supervisor *supervisor, struct job_spec *
     job->created_us = clock_now_us();
     job->wall_deadline_us = job->created_us + SETUP_LIMIT_US;
     job->cpu_check_us = job->clear_retry_us = job->end_deadline_us = LOOP_FOREVER;
+    supervisor->hurried = supervisor->jobs || job->created_us - supervisor->last_done_us < PAUSE_US;
     job->next = supervisor->jobs;
     supervisor->jobs = job;
     bool started = job_setup(job);
@@ -97,31 +113,31 @@ static void listener_ready(struct watch *watch, uint32_t events)
     }
 }
 
-/* The sandbox stands: from the go on the job's time runs. */
+/* The sandbox stands, and the plugin starts without waiting for this: what it may call is answered from now on. */
 static void take_ready(struct job *job, const struct report *report, const int descriptors[REPORT_DESCRIPTORS_MAX])
 {
     memcpy(job->inside_us, report->step_us, sizeof job->inside_us);
     /* From its first instruction on the child's own times run; what this side did meanwhile took no time of the job's. */
-    job->setup_us[job->clone_step] = (uint32_t)(report->begun_us - job->cloned_us);
-    for (unsigned i = job->clone_step + 1; i < setup_step_count; i++)
+    job->setup_us[job->child_step] = (uint32_t)(report->begun_us - job->child_at_us);
+    for (unsigned i = job->child_step + 1; i < setup_step_count; i++)
         job->setup_us[i] = 0;
-    job->job_dir = descriptors[1];
+    job->mounts = descriptors[1];
+    job->job_dir = descriptors[2];
+    job->before = (struct cgroup_usage){.user_us = report->user_us, .system_us = report->system_us};
     watch_init(&job->listener, descriptors[0], listener_ready, job);
     notify_tune(descriptors[0]);
     if (descriptors[0] < 0 || !loop_watch(&job->supervisor->loop, &job->listener, EPOLLIN)) {
-        fault_name_step(&job->fault, "filter");
+        fault_name_step(&job->fault, "end-listener"); /* the plugin may have begun */
         fault_set(&job->fault, errno, "raise the limit of open files (ulimit -n)",
                   "the filter's listener did not arrive");
         job_end(job, OUTCOME_SETUP_FAILED);
         return;
     }
-    cgroup_job_cpu_usage(&job->cgroup, &job->before);
     job->state = JOB_RUNNING;
-    job->started_us = clock_now_us();
+    job->started_us = report->ready_us > job->go_us ? report->ready_us : job->go_us;
     job->wall_deadline_us = job->started_us + job->spec->wall_us;
     if (job->spec->cpu_time_us)
         job->cpu_check_us = job->started_us;
-    report_send_go(job->report.fd);
 }
 
 static void take_exited(struct job *job, int wait_status)
@@ -182,11 +198,15 @@ static void check_cpu_time(struct job *job, uint64_t now_us)
     job->cpu_check_us = now_us + (left_us > CPU_CHECK_LEAST_US ? left_us : CPU_CHECK_LEAST_US);
 }
 
+static uint64_t earlier(uint64_t one_us, uint64_t other_us)
+{
+    return one_us < other_us ? one_us : other_us;
+}
+
 uint64_t job_next_deadline_us(const struct job *job)
 {
-    uint64_t next = job->wall_deadline_us < job->cpu_check_us ? job->wall_deadline_us : job->cpu_check_us;
-    uint64_t ending = job->clear_retry_us < job->end_deadline_us ? job->clear_retry_us : job->end_deadline_us;
-    return next < ending ? next : ending;
+    return earlier(earlier(job->wall_deadline_us, job->cpu_check_us),
+                   earlier(job->clear_retry_us, job->end_deadline_us));
 }
 
 void job_tick(struct job *job, uint64_t now_us)
@@ -202,16 +222,4 @@ void job_tick(struct job *job, uint64_t now_us)
     if (now_us >= job->cpu_check_us)
         check_cpu_time(job, now_us);
     job_end_tick(job, now_us);
-}
-
-void supervisor_turn(struct supervisor *supervisor, uint64_t until_us)
-{
-    for (const struct job *job = supervisor->jobs; job; job = job->next) {
-        uint64_t deadline_us = job_next_deadline_us(job);
-        until_us = deadline_us < until_us ? deadline_us : until_us;
-    }
-    loop_turn(&supervisor->loop, until_us);
-    uint64_t now_us = clock_now_us();
-    for (struct job *job = supervisor->jobs; job; job = job->next)
-        job_tick(job, now_us);
 }

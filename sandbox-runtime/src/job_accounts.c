@@ -26,8 +26,17 @@ bool accounts_open(struct supervisor *supervisor, unsigned most_jobs, struct fau
     return true;
 }
 
+void accounts_seek_victims(struct supervisor *supervisor)
+{
+    if (!supervisor->rootless.active)
+        supervisor->victims = victims_load();
+    supervisor->victims_sought = true;
+}
+
 void accounts_close(struct supervisor *supervisor)
 {
+    victims_unload(supervisor->victims);
+    supervisor->victims = NULL;
     devices_unload(supervisor->devices);
     counts_unload(supervisor->counts);
     supervisor->devices = NULL;
@@ -80,7 +89,7 @@ bool accounts_count(struct job *job, struct fault *fault)
     return true;
 }
 
-/* The members "syscalls", "executions" and "devices". */
+/* The members "syscalls", "executions", "oomVictims" and "devices". */
 static void write_members(struct job *job, struct json_writer *json)
 {
     struct supervisor *supervisor = job->supervisor;
@@ -88,6 +97,8 @@ static void write_members(struct job *job, struct json_writer *json)
     counts_write_syscalls(supervisor->counts, &job->counts, job->notify, json);
     json_key(json, "executions");
     counts_write_executions(supervisor->counts, &job->counts, job->started_us, json);
+    json_key(json, "oomVictims");
+    victims_write_json(supervisor->victims, job->counts.group, json);
     json_key(json, "devices");
     if (job->devices.group)
         devices_write_json(supervisor->devices, &job->devices, json);

@@ -1,6 +1,7 @@
 /*
  * How a job ends, whatever the reason: one kill for the whole tree; init is reaped, and with it its PID namespace is empty;
- * the groups are removed, which the kernel allows only when nothing lives in them; then the last bytes and the outputs.
+ * the kernel is asked whether the job's groups are empty too; then the last bytes and the outputs. That is the result; the groups
+ * are removed when there is time (job_remove.c).
  */
 #include "job.h"
 
@@ -151,11 +152,11 @@ static void give_up_clearing(struct job *job)
     finish(job);
 }
 
-/* The groups are removed as soon as the kernel calls them empty: that is the check that nothing was left alive. */
+/* Nothing was left alive: the kernel says so. */
 static void clear(struct job *job, uint64_t now_us)
 {
     loop_forget(&job->supervisor->loop, &job->oom);
-    if (!cgroup_job_remove(&job->cgroup)) {
+    if (!cgroup_job_is_empty(&job->cgroup)) {
         cgroup_job_kill(&job->cgroup);
         job->clear_retry_us = now_us + CLEAR_RETRY_US;
         return;
@@ -170,7 +171,7 @@ static void end_finishing(struct job *job)
     if (cut && (job->outcome == OUTCOME_EXITED || job->outcome == OUTCOME_SIGNALED))
         job->outcome = OUTCOME_OUTPUT_EXCEEDED;
     job->state = JOB_DONE;
-    job->done_us = clock_now_us();
+    job->done_us = job->supervisor->last_done_us = clock_now_us();
 }
 
 void job_end_tick(struct job *job, uint64_t now_us)
@@ -196,6 +197,7 @@ void job_free(struct job *job)
 {
     unlink_job(job);
     close_job_files(job);
+    job_leave_remains(job);
     outputs_kill(job);
     for (int i = 0; i < 2; i++) {
         output_close(&job->outputs[i]);
@@ -204,6 +206,7 @@ void job_free(struct job *job)
     descriptor_close(&job->stdin_file);
     descriptor_close(&job->job_dir);
     descriptor_close(&job->user_namespace);
+    descriptor_close(&job->network);
     descriptor_close(&job->collect_dir);
     notify_free(job->notify);
     job->notify = NULL;

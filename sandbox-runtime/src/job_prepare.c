@@ -21,19 +21,25 @@
 enum {
     SHARED_SIZE = 4 * 1024 * 1024, /* room for the largest specification; only what is used takes memory */
     OLD_US = 60 * 1000000,         /* it shows the host's files as they were mounted when it was made */
-    REMOVE_TRIES = 100,
+    RETRY_US = 1000000,
+    QUIET_US = 1000, /* a job that was started has the processors for itself for so long: most of the short ones end in it */
 };
 
 static const struct setup_step prepare_steps[] = {
-    {"cgroup-create", job_make_groups},
+    {"cgroup-create", job_make_group},
     {"user", job_choose_user},
     {"stdio-pipes", job_make_pipes},
-    {"namespaces", job_clone_child},
+    {"clone", job_clone_child},
+    {"cgroups", job_make_groups},
+    {"memory-limit", job_limit_memory},
+    {"cpu-limit", job_limit_cpu},
+    {"process-limit", job_limit_processes},
+    {"cgroup-admit", job_admit_child},
 };
 
 enum { PREPARE_STEPS = sizeof prepare_steps / sizeof prepare_steps[0] };
 
-/* Kills what there is of it and removes its groups. */
+/* Kills what there is of it. */
 static void discard(struct job *job)
 {
     if (job->init > 0) {
@@ -41,8 +47,6 @@ static void discard(struct job *job)
         kernel_pidfd_kill(job->process.fd, SIGKILL);
         waitpid(job->init, NULL, 0);
     }
-    for (int tries = 0; tries < REMOVE_TRIES && !cgroup_job_remove(&job->cgroup); tries++)
-        usleep(100);
     descriptor_close(&job->process.fd);
     descriptor_close(&job->report.fd);
     for (int i = 0; i < 2; i++)
@@ -54,12 +58,28 @@ static void discard(struct job *job)
     free(job);
 }
 
+/* As much as the last job asked for; at first, what a job gets that does not say. */
+static bool guess_extent(struct job_spec *spec, const struct job_extent *last)
+{
+    struct fault fault;
+    struct arena arena = {NULL};
+    if (!arena_open_shared(&arena, SHARED_SIZE) || !options_init_in(spec, arena, &fault))
+        return false;
+    if (!last->tmp_size_bytes)
+        return true;
+    spec->memory_bytes = last->limits.memory_bytes;
+    spec->cpu_thousandths = last->limits.cpu_thousandths;
+    spec->processes = last->limits.processes;
+    spec->tmp_size_bytes = last->tmp_size_bytes;
+    return true;
+}
+
 static struct job *make(struct supervisor *supervisor)
 {
     struct fault fault = {.step = ""};
     struct job *job = malloc(sizeof *job);
     struct job_spec *spec = calloc(1, sizeof *spec);
-    if (!job || !spec || !arena_open_shared(&spec->arena, SHARED_SIZE)) {
+    if (!job || !spec || !guess_extent(spec, &supervisor->extent)) {
         free(job);
         free(spec);
         return NULL;
@@ -84,22 +104,30 @@ void job_unprepare(struct supervisor *supervisor)
     supervisor->prepared = NULL;
 }
 
+/* A job that is being set up or has ended is not held up by this; one that runs does not mind. Whoever pauses between jobs has it made
+ * in the pause, so that short jobs are alone; who does not, has it made while a job runs. */
 uint64_t job_prepare_due_us(const struct supervisor *supervisor)
 {
-    return supervisor->prepared ? supervisor->prepared_us + OLD_US : LOOP_FOREVER;
+    if (!supervisor->prepares)
+        return LOOP_FOREVER;
+    if (supervisor->prepared)
+        return supervisor->prepared_us + OLD_US;
+    uint64_t due_us = supervisor->prepare_failed ? supervisor->prepared_us + RETRY_US : supervisor->prepared_us;
+    for (const struct job *job = supervisor->jobs; job; job = job->next) {
+        if (job->state != JOB_RUNNING && job->state != JOB_DONE)
+            return LOOP_FOREVER;
+        uint64_t quiet_us = job->started_us + (supervisor->hurried ? 0 : QUIET_US);
+        due_us = quiet_us > due_us ? quiet_us : due_us;
+    }
+    return due_us;
 }
 
 void job_prepare(struct supervisor *supervisor)
 {
-    uint64_t now_us = clock_now_us();
-    if (supervisor->rootless.active)
-        return;
-    if (now_us >= job_prepare_due_us(supervisor))
-        job_unprepare(supervisor);
-    if (supervisor->prepared)
-        return;
+    job_unprepare(supervisor);
+    supervisor->prepared_us = clock_now_us();
     supervisor->prepared = make(supervisor);
-    supervisor->prepared_us = now_us;
+    supervisor->prepare_failed = !supervisor->prepared;
 }
 
 /* The child that waits has ended: something on the host killed it, or one of its steps failed. The job's own child will say why. */
@@ -118,7 +146,7 @@ bool job_take_prepared(struct job *job, struct fault *fault)
     if (!prepared || spec->network_host || spec->devices.count || spec->uid ||
         spec->binds.count + spec->inputs.count + 1 > REPORT_SOURCES_MAX)
         return true;
-    if (is_dead(prepared) || clock_now_us() >= job_prepare_due_us(supervisor)) {
+    if (is_dead(prepared) || clock_now_us() >= supervisor->prepared_us + OLD_US) {
         job_unprepare(supervisor);
         return true;
     }
@@ -136,6 +164,7 @@ bool job_take_prepared(struct job *job, struct fault *fault)
     job->shared_spec = shared;
     job->shared = prepared->spec->arena;
     job->cgroup = prepared->cgroup;
+    job->extent = prepared->extent;
     job->inside.uid = prepared->inside.uid;
     job->inside.gid = prepared->inside.gid;
     job->init = prepared->init;
@@ -173,17 +202,23 @@ static bool open_sources(const struct job_spec *spec, int *sources, unsigned *co
     return true;
 }
 
+/* A child that was made for the job has its plugin already. */
 bool job_order(struct job *job, struct fault *fault)
 {
     int sources[REPORT_SOURCES_MAX];
+    if (!job->was_prepared) {
+        descriptor_close(&job->inside.plugin);
+        return true;
+    }
     unsigned first = job->inside.plugin >= 0, count = first;
     sources[0] = job->inside.plugin;
     bool opened = open_sources(job->spec, sources, &count, fault);
-    job->cloned_us = clock_now_us();
+    job->child_at_us = clock_now_us();
     bool sent = opened && report_send_order(job->report.fd, job->shared_spec, sources, count);
     if (opened && !sent)
         fault_set(fault, errno, "submit the job again", "the prepared child does not answer");
     while (count > first)
         descriptor_close(&sources[--count]);
+    descriptor_close(&job->inside.plugin);
     return sent;
 }

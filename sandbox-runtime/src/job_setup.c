@@ -50,24 +50,81 @@ static bool open_stdin(struct job *job, struct fault *fault)
            fault_set(fault, 0, "give a regular file, or /dev/null", "--stdin %s is no regular file", path);
 }
 
-bool job_make_groups(struct job *job, struct fault *fault)
+bool job_make_group(struct job *job, struct fault *fault)
 {
     return job->was_prepared || cgroup_job_create(&job->cgroup, fault);
 }
 
-static bool limit_memory(struct job *job, struct fault *fault)
+bool job_make_groups(struct job *job, struct fault *fault)
 {
-    return cgroup_limit_memory(&job->cgroup, job->spec->memory_bytes, fault);
+    return job->was_prepared || cgroup_job_complete(&job->cgroup, fault);
 }
 
-static bool limit_cpu(struct job *job, struct fault *fault)
+/* Whether a limit has to be set: the groups of a prepared child have those of the job before, which are mostly the same. */
+static bool changes(uint64_t *set, uint64_t wanted)
 {
-    return cgroup_limit_cpu(&job->cgroup, job->spec->cpu_thousandths, fault);
+    bool differs = *set != wanted;
+    *set = wanted;
+    return differs;
 }
 
-static bool limit_processes(struct job *job, struct fault *fault)
+bool job_limit_memory(struct job *job, struct fault *fault)
 {
-    return cgroup_limit_processes(&job->cgroup, job->spec->processes, fault);
+    uint64_t wanted = job->spec->memory_bytes;
+    return !changes(&job->extent.limits.memory_bytes, wanted) || cgroup_limit_memory(&job->cgroup, wanted, fault);
+}
+
+bool job_limit_cpu(struct job *job, struct fault *fault)
+{
+    uint64_t wanted = job->spec->cpu_thousandths;
+    return !changes(&job->extent.limits.cpu_thousandths, wanted) || cgroup_limit_cpu(&job->cgroup, wanted, fault);
+}
+
+bool job_limit_processes(struct job *job, struct fault *fault)
+{
+    uint64_t wanted = job->spec->processes;
+    return !changes(&job->extent.limits.processes, wanted) || cgroup_limit_processes(&job->cgroup, wanted, fault);
+}
+
+/* Version 1 only: the memory group tells of an OOM by an eventfd. */
+static bool watch_memory(struct job *job, struct fault *fault)
+{
+    if (job->cgroup.oom_event < 0)
+        return true;
+    watch_init(&job->oom, job->cgroup.oom_event, job_oom_ready, job);
+    job->cgroup.oom_event = -1;
+    return loop_watch(&job->supervisor->loop, &job->oom, EPOLLIN) ||
+           fault_set(fault, errno, "raise fs.epoll.max_user_watches", "cannot watch the job's memory group");
+}
+
+/* The child has left already, without having read all that it was sent. */
+static bool is_gone(int error)
+{
+    return error == EPIPE || error == ECONNRESET;
+}
+
+/* From here on the child counts against the limits. One that has failed already says why by itself. */
+bool job_admit_child(struct job *job, struct fault *fault)
+{
+    int files[CGROUP_HIERARCHIES + 1];
+    size_t count = cgroup_job_tasks(&job->cgroup, files);
+    if (job->inside.network == NETWORK_GIVEN)
+        files[count++] = job->network;
+    bool sent = job->was_prepared || report_send_groups(job->report.fd, files, (unsigned)count) || is_gone(errno);
+    descriptor_close(&job->network);
+    return sent ||
+           fault_set(fault, errno, "raise the limit of open files (ulimit -n)", "cannot let the job's child go on");
+}
+
+/* The launcher, which has no use for a network, stays in it. */
+static bool make_network(struct job *job, struct fault *fault)
+{
+    if (job->inside.network != NETWORK_GIVEN)
+        return true;
+    if (kernel_new_network_namespace() < 0 || kernel_raise_loopback() < 0 ||
+        (job->network = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
+        return fault_set(fault, errno, "see: launcher check-host", "cannot make the job's network namespace");
+    return true;
 }
 
 bool job_choose_user(struct job *job, struct fault *fault)
@@ -115,41 +172,50 @@ static bool prepare_notify(struct job *job, struct fault *fault)
            fault_set(fault, errno, "see: launcher check-host", "cannot prepare to answer refused system calls");
 }
 
-/* The child is in its namespaces and in its cgroup2 group from its first instruction. */
+/* The child is in its PID namespace and in its cgroup2 group from its first instruction; it makes the other namespaces itself. */
 bool job_clone_child(struct job *job, struct fault *fault)
 {
     if (job->was_prepared)
-        return job_order(job, fault);
+        return true;
     int pidfd = -1;
     int unified = cgroup_job_unified(&job->cgroup);
+    job->inside.born_in_group = unified >= 0;
+    job->inside.group_count = (int)job->cgroup.host->count - (unified >= 0);
     struct clone_args args = {
-        .flags = CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS,
+        .flags = CLONE_PIDFD | CLONE_NEWPID,
         .pidfd = (uintptr_t)&pidfd,
         .exit_signal = SIGCHLD,
     };
     if (job->inside.rootless->active)
         args.flags |= CLONE_NEWUSER;
-    if (!job->inside.network_host)
-        args.flags |= CLONE_NEWNET;
     if (unified >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (uint64_t)unified;
     }
     arena_share_with_children(&job->spec->arena, true);
-    job->cloned_us = clock_now_us();
+    job->child_at_us = clock_now_us();
     job->init = kernel_clone3(&args);
     if (job->init == 0)
         inside_main(&job->inside);
     int saved = errno;
     arena_share_with_children(&job->spec->arena, false);
     errno = saved;
-    if (job->init < 0)
+    if (job->init < 0) {
+        fault_name_step(fault, "namespaces");
         return fault_set(fault, errno,
                          job->inside.rootless->active ? rootless_mend()
                                                       : "use Linux 5.14 or newer; see: launcher check-host",
                          "cannot start a process in new namespaces");
+    }
     watch_init(&job->process, pidfd, job_process_ready, job);
     return true;
+}
+
+static bool send_go(struct job *job, struct fault *fault)
+{
+    job->go_us = clock_now_us();
+    return report_send_go(job->report.fd) || is_gone(errno) ||
+           fault_set(fault, errno, "report this", "cannot let the job's child go on");
 }
 
 /* Rootless only: the child waits for its ids, and its files can be read only from within its user namespace. */
@@ -165,8 +231,7 @@ static bool map_ids(struct job *job, struct fault *fault)
         return fault_set(fault, errno, "see: launcher check-host", "cannot open the job's user namespace");
     bool mapped =
         !rootless_has_ids(rootless) || rootless_map(rootless, job->init, job->inside.uid, job->inside.gid, fault);
-    return mapped &&
-           (report_send_go(job->report.fd) || fault_set(fault, errno, "report this", "the job's child is gone"));
+    return mapped && send_go(job, fault);
 }
 
 /* The child has its own copies of its ends now. */
@@ -175,14 +240,8 @@ static bool watch_child(struct job *job, struct fault *fault)
     struct loop *loop = &job->supervisor->loop;
     for (int i = 0; i < 3; i++)
         descriptor_close(&job->inside.stdio[i]);
-    descriptor_close(&job->inside.plugin);
     descriptor_close(&job->inside.report);
     bool watched = loop_watch(loop, &job->process, EPOLLIN) && loop_watch(loop, &job->report, EPOLLIN);
-    if (watched && job->cgroup.oom_event >= 0) {
-        watch_init(&job->oom, job->cgroup.oom_event, job_oom_ready, job);
-        job->cgroup.oom_event = -1;
-        watched = loop_watch(loop, &job->oom, EPOLLIN);
-    }
     return watched || fault_set(fault, errno, "raise fs.epoll.max_user_watches", "cannot watch the job's child");
 }
 
@@ -191,21 +250,27 @@ const struct setup_step setup_steps[] = {
     {"stdin", open_stdin},
     {"plugin-open", open_plugin},
     {"prepared", job_take_prepared},
-    {"cgroup-create", job_make_groups},
-    {"memory-limit", limit_memory},
-    {"cpu-limit", limit_cpu},
-    {"process-limit", limit_processes},
+    {"cgroup-create", job_make_group},
     {"devices", accounts_find_devices},
     {"user", job_choose_user},
     {"stdio-pipes", job_make_pipes},
-    {"notify", prepare_notify},
-    {"namespaces", job_clone_child},
+    {"clone", job_clone_child},
     {"watch", watch_child},
     {"id-map", map_ids}, /* after watch: from here on the child's end is seen, whatever fails */
-    /* Beside the child, which sets itself up meanwhile and then waits for the go that follows this list. */
+    /* Beside the child, which sets itself up meanwhile. A prepared one begins to work for the job at "order". */
+    {"cgroups", job_make_groups},
+    {"memory-limit", job_limit_memory},
+    {"cpu-limit", job_limit_cpu},
+    {"process-limit", job_limit_processes},
+    {"memory-events", watch_memory},
+    {"network", make_network},
+    {"cgroup-admit", job_admit_child}, /* for this it waits before its last steps, and for the go after this list */
+    {"order", job_order},
+    {"notify", prepare_notify},
     {"device-controller", accounts_ready},
     {"device-rules", accounts_limit_devices},
     {"counts", accounts_count},
+    {"go", send_go}, /* nothing of the plugin runs before */
 };
 
 const unsigned setup_step_count = sizeof setup_steps / sizeof setup_steps[0];
@@ -213,63 +278,25 @@ const unsigned setup_step_count = sizeof setup_steps / sizeof setup_steps[0];
 _Static_assert(sizeof setup_steps / sizeof setup_steps[0] <= JOB_SETUP_STEPS_MAX, "a job has room for every step's "
                                                                                   "time");
 
+static void remember_extent(struct job_extent *extent, const struct job_spec *spec)
+{
+    *extent = (struct job_extent){{spec->memory_bytes, spec->cpu_thousandths, spec->processes}, spec->tmp_size_bytes};
+}
+
 bool job_setup(struct job *job)
 {
     uint64_t before_us = clock_now_us();
+    remember_extent(&job->supervisor->extent, job->spec);
     for (unsigned i = 0; i < setup_step_count; i++) {
         if (!setup_steps[i].run(job, &job->fault)) {
             fault_name_step(&job->fault, setup_steps[i].name);
             return false;
         }
         uint64_t now_us = clock_now_us();
-        if (setup_steps[i].run == job_clone_child)
-            job->clone_step = i;
+        if (job->child_at_us >= before_us)
+            job->child_step = i;
         job->setup_us[i] = (uint32_t)(now_us - before_us);
         before_us = now_us;
     }
     return true;
-}
-
-/* A filter that is there already may answer calls before ours sees them: denials would go unrecorded. */
-bool supervisor_check_outer_filter(struct fault *fault)
-{
-    char status[4096];
-    const char *line = NULL;
-    if (descriptor_read_text(AT_FDCWD, "/proc/self/status", status, sizeof status) > 0)
-        line = strstr(status, "\nSeccomp:");
-    if (line && strtoul(line + strlen("\nSeccomp:"), NULL, 10) == 0)
-        return true;
-    fault_name_step(fault, "outer-seccomp");
-    return fault_set(fault, 0,
-                     "start it without one: docker run --security-opt seccomp=unconfined, or SystemCallFilter= left "
-                     "out of the unit",
-                     "%s",
-                     line ? "the launcher runs under a seccomp filter, which would hide denied calls"
-                          : "cannot read /proc/self/status");
-}
-
-bool supervisor_open(struct supervisor *supervisor, unsigned most_jobs, struct fault *fault)
-{
-    *supervisor = (struct supervisor){.loop = {.epoll = -1}, .most_jobs = most_jobs};
-    rootless_open(&supervisor->rootless);
-    if (!supervisor_check_outer_filter(fault))
-        return false;
-    if (!cgroup_host_open(&supervisor->cgroups, fault)) {
-        fault_name_step(fault, "cgroup-host");
-        return false;
-    }
-    cgroup_host_sweep(&supervisor->cgroups);
-    if (!loop_open(&supervisor->loop)) {
-        fault_name_step(fault, "event-loop");
-        return fault_set(fault, errno, "raise the limit of open files (ulimit -n)", "cannot make an epoll descriptor");
-    }
-    return true;
-}
-
-void supervisor_close(struct supervisor *supervisor)
-{
-    job_unprepare(supervisor);
-    accounts_close(supervisor);
-    loop_close(&supervisor->loop);
-    cgroup_host_close(&supervisor->cgroups);
 }

@@ -6,8 +6,12 @@
 #include <linux/fs.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -164,6 +168,28 @@ void kernel_default_signal(int number)
 {
     unsigned long action[4] = {0}; /* struct sigaction of the kernel: SIG_DFL, no flags, no mask */
     syscall(SYS_rt_sigaction, number, action, NULL, sizeof action[0]);
+}
+
+int kernel_raise_loopback(void)
+{
+    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    int socket_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int result = socket_fd < 0 ? -1 : ioctl(socket_fd, SIOCSIFFLAGS, &loopback);
+    int saved = errno;
+    if (socket_fd >= 0)
+        close(socket_fd);
+    errno = saved;
+    return result;
+}
+
+int kernel_new_network_namespace(void)
+{
+    return (int)syscall(SYS_unshare, CLONE_NEWNET);
+}
+
+int kernel_enter_network_namespace(int namespace)
+{
+    return (int)syscall(SYS_setns, namespace, CLONE_NEWNET);
 }
 
 int kernel_enter_user_namespace(int namespace)

@@ -51,6 +51,10 @@ int kernel_close_range(unsigned first, unsigned last, unsigned flags);
 int kernel_pidfd_kill(int pidfd, int signal);
 /* Gives a signal its default action, also those that libc keeps for itself and refuses to touch. */
 void kernel_default_signal(int number);
+/* Brings the loopback device of the caller's network namespace up: in a new one it is down. */
+int kernel_raise_loopback(void);
+int kernel_new_network_namespace(void);
+int kernel_enter_network_namespace(int namespace);
 int kernel_enter_user_namespace(int namespace);
 int kernel_sethostname(const char *name);
 /* A session keyring of this process's own, so that nothing reaches the launcher's. */

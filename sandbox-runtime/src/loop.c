@@ -84,9 +84,10 @@ static int wait_ms(const struct loop *loop, uint64_t until_us)
     return left_ms > 3600000 ? 3600000 : (int)left_ms;
 }
 
-void loop_turn(struct loop *loop, uint64_t until_us)
+bool loop_turn(struct loop *loop, uint64_t until_us)
 {
     loop->batch_count = epoll_wait(loop->epoll, loop->batch, LOOP_BATCH, wait_ms(loop, until_us));
+    bool any = loop->batch_count > 0 || loop->always_count;
     for (int i = 0; i < loop->batch_count; i++) {
         struct watch *watch = loop->batch[i].data.ptr;
         if (watch && watch->events)
@@ -96,4 +97,5 @@ void loop_turn(struct loop *loop, uint64_t until_us)
     for (size_t i = loop->always_count; i-- > 0;)
         if (i < loop->always_count)
             loop->always[i]->ready(loop->always[i], loop->always[i]->events);
+    return any;
 }

@@ -39,8 +39,9 @@ bool loop_watch(struct loop *loop, struct watch *watch, uint32_t events);
 /* Stops watching and closes the descriptor. Events already fetched for it are dropped. */
 void loop_forget(struct loop *loop, struct watch *watch);
 
-/* Waits until something is ready or the time has come (microseconds on the monotonic clock), then calls what is ready. */
-void loop_turn(struct loop *loop, uint64_t until_us);
+/* Waits until something is ready or the time has come (microseconds on the monotonic clock), then calls what is ready. False where
+ * nothing was. */
+bool loop_turn(struct loop *loop, uint64_t until_us);
 
 #define LOOP_FOREVER UINT64_MAX
 /* For watches that want to hear of errors and hang-ups only. */

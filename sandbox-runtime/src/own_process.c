@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -16,6 +17,12 @@ void own_process_settle_descriptors(void)
     if (fd > STDERR_FILENO)
         close(fd);
     kernel_close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+}
+
+void own_process_hide_words(int count, char **words)
+{
+    for (int i = 0; i < count; i++)
+        memset(words[i], 0, strlen(words[i]));
 }
 
 bool own_process_watch_signals(struct watch *watch, struct loop *loop, void (*ready)(struct watch *, uint32_t),

@@ -53,8 +53,11 @@ bool report_send(int socket, const struct report *report, const int *descriptors
 
 int report_receive(int socket, struct report *report, int descriptors[REPORT_DESCRIPTORS_MAX])
 {
-    ssize_t got = receive_packet(socket, report, sizeof *report, descriptors, REPORT_DESCRIPTORS_MAX,
-                                 MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got;
+    do /* a child that leaves without having read its go resets the connection; its last words are still there */
+        got = receive_packet(socket, report, sizeof *report, descriptors, REPORT_DESCRIPTORS_MAX,
+                             MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == ECONNRESET);
     if (got <= 0)
         return (int)got;
     if (got == (ssize_t)sizeof *report)
@@ -75,6 +78,24 @@ bool report_await_order(int socket, const struct job_spec **spec, int *sources, 
         got = receive_packet(socket, spec, sizeof *spec, sources, most, MSG_CMSG_CLOEXEC);
     while (got < 0 && errno == EINTR);
     return got == (ssize_t)sizeof *spec;
+}
+
+bool report_send_groups(int socket, const int *tasks, unsigned count)
+{
+    return send_packet(socket, "c", 1, tasks, count);
+}
+
+int report_await_groups(int socket, int tasks[REPORT_GROUPS_MAX])
+{
+    char byte;
+    ssize_t got;
+    int count = 0;
+    do
+        got = receive_packet(socket, &byte, 1, tasks, REPORT_GROUPS_MAX, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    while (count < REPORT_GROUPS_MAX && tasks[count] >= 0)
+        count++;
+    return got == 1 ? count : -1;
 }
 
 bool report_send_go(int socket)

@@ -1,10 +1,13 @@
 /*
  * What the job's child tells the supervisor, packet by packet, through a socket that the plugin never gets: that the sandbox
- * is ready (with descriptors), that a step failed, how the plugin ended. The supervisor answers READY with one byte: go.
+ * is ready (with descriptors), that a step failed, how the plugin ended. The other way go the job's groups, to a prepared child
+ * its job, and one byte, go: the supervisor has done its part. Neither waits for the other's last word: what READY brings is
+ * used when it is there, and the go mostly lies there when the child comes to it.
  */
 #ifndef SANDBUS_REPORT_H
 #define SANDBUS_REPORT_H
 
+#include "cgroup.h"
 #include "fault.h"
 
 #include <stdbool.h>
@@ -12,10 +15,10 @@
 
 struct job_spec;
 
-enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 2, REPORT_SOURCES_MAX = 200 };
+enum { REPORT_STEPS_MAX = 40, REPORT_DESCRIPTORS_MAX = 3, REPORT_SOURCES_MAX = 200, REPORT_GROUPS_MAX = CGROUP_HIERARCHIES + 1 };
 
 enum report_kind {
-    REPORT_READY, /* begun_us and step_us are filled; descriptors: the filter's listener, then /job where outputs are collected */
+    REPORT_READY, /* times are filled; descriptors: the filter's listener, the mounts, /job where outputs are collected */
     REPORT_FAULT,  /* fault is filled */
     REPORT_EXITED, /* status is the plugin's wait status */
 };
@@ -23,7 +26,9 @@ enum report_kind {
 struct report {
     uint32_t kind;
     int32_t status;
-    uint64_t begun_us; /* when the child made its first instruction */
+    uint64_t begun_us; /* when the child began to work for the job */
+    uint64_t ready_us;
+    uint64_t user_us, system_us; /* processor time so far, as far as the job's groups counted it */
     uint32_t step_us[REPORT_STEPS_MAX];
     struct fault fault;
 };
@@ -38,6 +43,11 @@ int report_receive(int socket, struct report *report, int descriptors[REPORT_DES
 bool report_send_order(int socket, const struct job_spec *spec, const int *sources, unsigned count);
 /* Waits for it. False when the supervisor is gone. */
 bool report_await_order(int socket, const struct job_spec **spec, int *sources, unsigned most);
+
+/* Lets the child into the job's groups, through at most REPORT_GROUPS_MAX files (cgroup_job_tasks). */
+bool report_send_groups(int socket, const int *tasks, unsigned count);
+/* Waits for that; returns how many files came, -1 when the supervisor is gone. */
+int report_await_groups(int socket, int tasks[REPORT_GROUPS_MAX]);
 
 bool report_send_go(int socket);
 /* Waits for the supervisor's go. False when it is gone. */

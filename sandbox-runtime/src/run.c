@@ -126,6 +126,7 @@ int command_run(int count, char **words)
     bool parsed = options_init(&run.spec, &fault) && options_parse(&run.spec, count, words, &fault);
     if (!parsed)
         fault_name_step(&fault, "options");
+    own_process_hide_words(count, words); /* what is needed of them was copied */
     if (!open_result(&run, &result_fault) && parsed) {
         fault_name_step(&result_fault, "options");
         return report_fault(&result_fault, -1);

@@ -148,6 +148,7 @@ static void leave(struct server *server)
     if (!server->leaving)
         server->leave_us = clock_now_us() + LEAVE_US;
     server->leaving = true;
+    server->supervisor.prepares = false;
     for (struct served_job *job = server->jobs; job; job = job->next) {
         served_job_cancel(job);
         served_job_discard(job);
@@ -213,16 +214,15 @@ static uint64_t next_turn_us(struct server *server)
 {
     if (server->leaving)
         return server->job_count ? server->leave_us : clock_now_us() + ERROR_LEAVE_US / 10;
-    if (server->job_count)
-        return LOOP_FOREVER;
-    uint64_t due_us = job_prepare_due_us(&server->supervisor);
-    return due_us < server->idle_us ? due_us : server->idle_us;
+    return server->job_count ? LOOP_FOREVER : server->idle_us;
 }
 
 static void run_server(struct server *server)
 {
     unsigned char hello[8];
-    job_prepare(&server->supervisor); /* the first job finds one too */
+    server->supervisor.prepares = !server->supervisor.rootless.active;
+    if (server->supervisor.prepares)
+        job_prepare(&server->supervisor); /* the first job finds one too */
     frame_write_u32(hello, FRAMES_VERSION);
     frame_write_u32(hello + 4, server->supervisor.most_jobs);
     channel_send(&server->channel, FRAME_HELLO, 0, hello, sizeof hello);
@@ -231,8 +231,6 @@ static void run_server(struct server *server)
         supervisor_turn(&server->supervisor, next_turn_us(server));
         settle_jobs(server);
         channel_pump(&server->channel);
-        if (!server->leaving)
-            job_prepare(&server->supervisor);
         settle_jobs(server); /* a client that has read a result may start the next job at once */
         if (!server->job_count && clock_now_us() >= server->idle_us) {
             counts_rest(server->supervisor.counts);

@@ -49,6 +49,15 @@ a network that is none|--network some -- true|neither none nor host
 a job of root|--uid 0 -- true|root
 ROWS
 
+mkfifo "$work/hold"
+"$launcher" run --result "$work/result" --env SECRET=hidden -- sh -c 'echo ready; read line' hidden <"$work/hold" >"$work/stdout" &
+exec 8>"$work/hold"
+until grep -q ready "$work/stdout"; do sleep 0.01; done
+check 'arguments and variables of a job are not in its launcher'"'"'s command line' \
+    [ "$(tr -d '\0' <"/proc/$!/cmdline")" = "$(printf '%s' "$launcher" run)" ]
+exec 8>&-
+wait $!
+
 "$launcher" run --result /nowhere/x -- true 2>"$work/result"
 check 'a result that cannot be written' [ "$(member error.step)" = options ]
 "$launcher" run --result fd:77 -- true 2>"$work/result"

@@ -9,12 +9,16 @@ digest=$("$launcher" syscalls | sed -n 's/^# digest //p')
 
 # What the user may reach; root's own files stay root's.
 cp "$build/launcher" "$work/launcher-program"
+cp "$build/test/serve-run" "$work/serve-run"
+mkdir "$work/build"
+ln "$work/launcher-program" "$work/build/launcher" # where serve-run looks for it
+program=$work/launcher-program
 cp "$build/test/misbehave" "$bad"
 touch "$work/result"
 mkdir "$work/out" "$work/etc"
 echo input >"$work/etc/input"
 chown "$user:$user" "$work/out"
-chmod 755 "$work" "$bad" "$work/launcher-program"
+chmod 755 "$work" "$bad" "$work/launcher-program" "$work/serve-run" "$work/build"
 chmod 666 "$work/result"
 
 # A group of the user's in each hierarchy, beside the groups that this shell is in. On version 2 the launcher first gives the
@@ -53,7 +57,8 @@ for group in ${groups[*]}; do
     [ ! -d \$group/sandbus-supervisor ] || group+=/sandbus-supervisor
     echo \$\$ >\$group/cgroup.procs || exit 1
 done
-exec ${2:-} unshare -m bash -c '$1; exec setpriv --reuid $user --regid $user --clear-groups $work/launcher-program "\$@"' _ "\$@"
+export BUILD=$work/build
+exec ${2:-} unshare -m bash -c '$1; exec setpriv --reuid $user --regid $user --clear-groups $program "\$@"' _ "\$@"
 END
     chmod +x "$work/as-user"
     launcher=$work/as-user
@@ -86,6 +91,10 @@ jobs_of_a_user() { # WHOSE IDS, PATTERN OF THE JOB'S USER ID
 
 as_user true
 jobs_of_a_user 'one id' $user
+program=$work/serve-run
+as_user true
+jobs_of_a_user 'one id, served' $user
+program=$work/launcher-program
 
 identities="cp /etc/passwd $work/etc/passwd; echo sandbus-test:x:$user:$user::/:/bin/sh >>$work/etc/passwd
 echo sandbus-test:$first_id:1000 >$work/etc/ids
@@ -93,6 +102,11 @@ mount --bind $work/etc/passwd /etc/passwd && mount --bind $work/etc/ids /etc/sub
 if command -v newuidmap >/dev/null && [ -e /etc/subuid ] && [ -e /etc/subgid ]; then
     as_user "$identities"
     jobs_of_a_user 'subordinate ids' '700???'
+    program=$work/serve-run
+    as_user "$identities"
+    jobs_of_a_user 'subordinate ids, served' '700???'
+    program=$work/launcher-program
+    as_user "$identities"
     expect 'subordinate ids: no group of the user is left' 'stdout=700???' -- -- id -G
     expect 'subordinate ids: the plugin is root'\''s' 'stdout=0' -- "${plugin[@]}" -- stat -c %u /plugin/bad
     as_user "$identities; mount --bind /bin/false \$(command -v newgidmap)"

@@ -120,6 +120,13 @@ export interface SetupError {
   readonly mend: string;
 }
 
+export interface OomVictim {
+  /** The name of the process. */
+  readonly program: string;
+  /** Its number in the job. */
+  readonly pid: number;
+}
+
 /** Resources of the whole process tree. */
 export interface Usage {
   readonly wallMicros: number;
@@ -130,6 +137,8 @@ export interface Usage {
   readonly throttledMicros: number;
   readonly stdinBytes: number;
   readonly oomKills: number;
+  /** The processes that the kernel's OOM killer took, as far as it tells; at most 16. */
+  readonly oomVictims: readonly OomVictim[];
 }
 
 /** One output stream of the plugin, as bytes. */

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { LogKeyFiles } from '../ledger/log-key.ts';
 import { logKeyFiles } from '../ledger/log-key.ts';
-import { commonShape, loadConfig, positiveNumber } from '../platform/config.ts';
+import { queryTokensFile } from '../platform/access-paths.ts';
+import type { HostPort } from '../platform/config.ts';
+import { commonShape, hostPort, loadConfig, positiveNumber } from '../platform/config.ts';
 import type { KeepFor } from './expiry.ts';
 
 export interface AuditConfig {
@@ -11,6 +13,8 @@ export interface AuditConfig {
   readonly ledger: string;
   readonly logKey: LogKeyFiles;
   readonly keep: KeepFor;
+  /** Where queries are answered, over HTTP; null nowhere. */
+  readonly query: { readonly address: HostPort; readonly tokens: string } | null;
   /** Artifacts on their way to a submitter; emptied at each start. */
   readonly downloadFolder: string;
 }
@@ -22,6 +26,8 @@ const shape = {
     .regex(/^postgres(ql)?:\/\/\S+$/, 'must look like postgres://user@host/database')
     .nullable()
     .default(null),
+  SANDBUS_QUERY_ADDRESS: hostPort.nullable().default(null),
+  SANDBUS_QUERY_TOKENS: z.string().min(1).nullable().default(null),
   SANDBUS_KEEP_PAYLOAD_DAYS: positiveNumber.nullable().default(null),
   SANDBUS_KEEP_SPAN_DAYS: positiveNumber.nullable().default(null),
   SANDBUS_LEDGER_KEY: z.string().min(1).nullable().default(null),
@@ -38,6 +44,13 @@ export function auditConfig(): AuditConfig {
       privateKey: config.SANDBUS_LEDGER_KEY ?? files.privateKey,
       verifierKey: config.SANDBUS_LEDGER_VERIFIER_KEY ?? files.verifierKey,
     },
+    query:
+      config.SANDBUS_QUERY_ADDRESS === null
+        ? null
+        : {
+            address: config.SANDBUS_QUERY_ADDRESS,
+            tokens: config.SANDBUS_QUERY_TOKENS ?? queryTokensFile(stateDir),
+          },
     keep: {
       payloadDays: config.SANDBUS_KEEP_PAYLOAD_DAYS,
       spanDays: config.SANDBUS_KEEP_SPAN_DAYS,

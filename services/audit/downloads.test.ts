@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { artifactKey, chunkBytes, headerNames, subjects } from '../platform/topology.ts';
+import { chunkBytes, headerNames, objectKey, subjects } from '../platform/topology.ts';
 import type { Fixture } from './fixture.ts';
 import { fixture, stopTelemetry } from './fixture.ts';
 
@@ -32,7 +32,7 @@ async function download(tenant: string, digest: string, offset?: string) {
 
 test('an artifact comes in chunks from any offset, to its own tenant alone', async () => {
   const artifacts = await f.bus.objects('artifacts');
-  await artifacts.put(artifactKey('acme', sha256), [bytes]);
+  await artifacts.put(objectKey('acme', sha256), [bytes]);
   const chunks = [];
   for (let offset = 0; offset < bytes.length; offset += chunks.at(-1)?.length ?? bytes.length) {
     const chunk = await download('acme', sha256, String(offset));
@@ -52,7 +52,7 @@ test('an artifact comes in chunks from any offset, to its own tenant alone', asy
 
 test('an artifact whose bytes are not those of its digest is not given out', async () => {
   const digest = 'a'.repeat(64);
-  await (await f.bus.objects('artifacts')).put(artifactKey('acme', digest), [Buffer.from('forged')]);
+  await (await f.bus.objects('artifacts')).put(objectKey('acme', digest), [Buffer.from('forged')]);
   const reply = await download('acme', digest);
   assert.equal(reply.error, 'UNAVAILABLE');
   assert.match(reply.data.toString(), /has SHA-256/);

@@ -65,6 +65,7 @@ export async function fixture(): Promise<Fixture> {
   const config = {
     ledger: ledgerFile,
     logKey,
+    query: null,
     keep: { payloadDays: null, spanDays: null },
     downloadFolder: join(stateDir, 'downloads'),
   };

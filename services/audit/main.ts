@@ -2,14 +2,16 @@
 import { Ledger } from '../ledger/ledger.ts';
 import { loadLogKey } from '../ledger/log-key.ts';
 import { claimWriter, isPostgres } from '../ledger/open.ts';
-import type { LedgerWriter } from '../ledger/store.ts';
+import type { LedgerReader, LedgerWriter } from '../ledger/store.ts';
 import type { Signer } from '../ledger/tlog/note.ts';
 import type { Loop } from '../platform/consume.ts';
 import { consume } from '../platform/consume.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
 import { messageOf, OperationalError } from '../platform/errors.ts';
+import { parseTokens } from '../platform/query-tokens.ts';
 import type { RunningService, ServiceContext, StartService } from '../platform/service.ts';
 import { consumers, requestFilters } from '../platform/topology.ts';
+import { WatchedFile } from '../platform/watched-file.ts';
 import { Answers } from './answers.ts';
 import { catchUp } from './catch-up.ts';
 import { Checkpoints } from './checkpoints.ts';
@@ -23,6 +25,7 @@ import { Feed } from './feed.ts';
 import { eventHandler, spanHandler } from './handler.ts';
 import { operate } from './operate.ts';
 import { Outbox } from './outbox.ts';
+import { serveQueries } from './query/server.ts';
 import { auditRead, wakeReaders } from './requests.ts';
 import { Retention } from './retention.ts';
 import { serveWhenClaimed } from './standby.ts';
@@ -92,6 +95,7 @@ async function run(
   await downloads.start();
   const workers = [...beside.ofCommits, beside.expiry, spans.worker];
   for (const worker of workers) worker.wake();
+  const queries = await startQueries(context, config, store);
   const loops = startLoops(context, committer, store);
   const answers = new Answers(context);
   answers.serve(requestFilters.auditRead, (request) => auditRead({ bus, store, waiters }, request));
@@ -101,7 +105,7 @@ async function run(
     failed: Promise.race([...[...loops, ...workers].map(({ failed }) => failed), store.lost]),
     stop: async () => {
       waiters.close();
-      await Promise.all([answers.stop(), ...loops.map((loop) => loop.stop())]);
+      await Promise.all([answers.stop(), queries?.stop(), ...loops.map((loop) => loop.stop())]);
       await Promise.all([...workers.map((worker) => worker.stop()), downloads.stop()]);
       await spans.flush().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'spans are lost'));
       await store.close();
@@ -128,6 +132,17 @@ function background({ context, config, ledger, feed, signer, turn }: BackgroundP
   const checkpoints = new Checkpoints({ ledger, signer, clock, log, onSigned });
   const expiry = new Expiry({ store, keep: config.keep, clock, log });
   return { ofCommits: [outbox.worker, checkpoints.worker, retention.worker], expiry: expiry.worker };
+}
+
+/** Over HTTP, where that is configured. They get the reader's part of the store alone. */
+async function startQueries({ log, clock }: ServiceContext, { query }: AuditConfig, store: LedgerReader) {
+  if (query === null) return null;
+  const tokens = new WatchedFile(query.tokens, parseTokens, log);
+  const served = await serveQueries({ store, tokens: () => tokens.current(), clock, log }, query.address);
+  log.info({ url: served.url }, 'queries are answered');
+  if (!/^(127\.|localhost$)/.test(query.address.host))
+    log.warn({ url: served.url }, 'queries leave this machine, and this is plain HTTP: put TLS before it');
+  return served;
 }
 
 /** A feed that is away may come later; a feed that is ahead of the ledger for good ends the start. */

@@ -110,6 +110,66 @@ describe('records', () => {
   });
 });
 
+describe('jobs', () => {
+  test('come newest first in pages, and by what is known of them', async () => {
+    const jobs = Array.from({ length: 5 }, () => newJob('lists'));
+    for (const job of jobs) await submit(f.bus, job, submission(job));
+    await recorded('lists', 5);
+    const seen: unknown[] = [];
+    for (let before: number | undefined, more = true; more; ) {
+      const page = (await askJson(f.bus, 'lists', { what: 'jobs', limit: 2, before })) as unknown as {
+        jobs: { jobId: string; position: number }[];
+        more: boolean;
+      };
+      seen.push(...page.jobs.map(({ jobId }) => jobId));
+      before = page.jobs.at(-1)?.position;
+      more = page.more;
+    }
+    assert.deepEqual(seen, jobs.map(({ jobId }) => jobId).toReversed());
+    const count = async (filter: object) =>
+      (await askJson(f.bus, 'lists', { what: 'jobs', ...filter })).jobs?.length;
+    assert.equal(await count({ plugin: 'hello.sh', state: 'submitted' }), 5);
+    assert.equal(await count({ plugin: 'other.sh' }), 0);
+    assert.equal(await count({ state: 'finished' }), 0);
+    assert.equal(await count({ since: Date.now() + 60_000 }), 0);
+  });
+});
+
+describe('where things stand', () => {
+  test('a position for each time: before, between, at and after the records', async () => {
+    for (const at of [0, 1, 2]) {
+      await submit(f.bus, newJob('times'));
+      await recorded('times', at + 1);
+    }
+    const times = (await askRecords(f.bus, 'times')).map(({ recordedAt }) => recordedAt / 1000);
+    const position = async (sinceMs: number) =>
+      (await askJson(f.bus, 'times', { what: 'position', sinceMs })).after as unknown as number;
+    assert.equal(await position(0), -1);
+    for (const [index, time] of times.entries()) {
+      assert.equal(await position(time), index - 1);
+      assert.equal(await position(time + 0.001), index);
+    }
+    assert.equal(await position(Date.now() + 60_000), 2);
+    const nobody = await askJson(f.bus, 'nobody-here', { what: 'position', sinceMs: 0 });
+    assert.deepEqual(nobody, { after: -1 });
+  });
+
+  test('the smallest checkpoint that covers a record, when it is signed', async () => {
+    await submit(f.bus, newJob('covered'));
+    await recorded('covered', 1);
+    const [record] = await askRecords(f.bus, 'covered');
+    const standing = () =>
+      askJson(f.bus, 'covered', { what: 'standing', sequence: record?.sequence }) as unknown as Promise<{
+        size: number;
+        covering: { treeSize: number } | null;
+      }>;
+    const found = await eventually('it is signed', async () => (await standing()).covering);
+    assert.ok(found.treeSize > (record?.sequence ?? 0));
+    const beyond = await askJson(f.bus, 'covered', { what: 'standing', sequence: 1_000_000 });
+    assert.equal(beyond.covering, null);
+  });
+});
+
 describe('logs', () => {
   test('are those of the job, in order, and are waited for', async () => {
     const job = newJob('logs');

@@ -1,5 +1,6 @@
 /** `sandbus audit verify | prove | checkpoint`, beside a whole system and without one. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { copyFile, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,8 +11,11 @@ import { MemoryLog } from '../ledger/tlog/fixture.ts';
 import type { JobProof } from '../ledger/tlog/job-proof.ts';
 import { formatVerifierKey } from '../ledger/tlog/note.ts';
 import { fill, tampering } from '../ledger/verify-fixture.ts';
+import { installation } from '../platform/config.ts';
+import { readAll, startChild } from '../platform/process.ts';
 import { CliFixture } from './cli-process.ts';
 
+const checker = join(installation.root, 'test/contract/check-job-proof.py');
 let cli: CliFixture;
 let jobId: string;
 before(async () => {
@@ -67,6 +71,34 @@ describe('a job is proved', () => {
     assert.deepEqual([code, ok, complete], [0, true, true]);
     const signatures = events.map(({ signature }: { signature: string }) => signature);
     assert.deepEqual(signatures, ['none', 'valid', 'valid', 'valid', 'valid']);
+  });
+
+  const openssl = spawnSync('openssl', ['version']).error;
+  const without = openssl === undefined ? false : "Debian's package openssl is not installed";
+  it('to a program that shares no code with this one', { skip: without }, async () => {
+    const check = async (proof: string) => {
+      const env = { PATH: '/usr/local/bin:/usr/bin:/bin' };
+      const args = [checker, at(proof), at('log.pub')];
+      const child = await startChild('python3', args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+      const [stdout, { code }] = await Promise.all([readAll(child.stdout), child.exited]);
+      return [code, stdout.toString()];
+    };
+    assert.deepEqual(await check('job.proof.json'), [
+      0,
+      'complete: submitted verified routed started finished\n',
+    ]);
+    const proof: JobProof = JSON.parse(await readFile(at('job.proof.json'), 'utf8'));
+    const changes: [what: string, changed: JobProof][] = [
+      ['missing', { ...proof, leaves: proof.leaves.toSpliced(2, 1) }],
+      ['payload', { ...proof, leaves: proof.leaves.map((leaf) => ({ ...leaf, payload: 'AAAA' })) }],
+      ['signature', { ...proof, checkpoint: proof.checkpoint.replace(/\n(\d+)\n/, '\n1$1\n') }],
+    ];
+    for (const [what, changed] of changes) {
+      await writeFile(at('other.json'), JSON.stringify(changed));
+      const [code, said] = await check('other.json');
+      assert.equal(code, 1);
+      assert.match(String(said), new RegExp(`not proved: .*${what}`));
+    }
   });
 
   it('and the file is for the eyes of its owner', async () => {
@@ -125,6 +157,7 @@ describe('a checkpoint is kept', () => {
         'audit',
         'verify',
         '--signatures',
+        '--jobs',
         option,
         'kept.checkpoint',
       ]);
@@ -174,7 +207,10 @@ describe('a ledger without its service', () => {
     log = await fill(at('ledger.db'), 60, [10, 50]);
     await writeFile(at('ledger.pub'), formatVerifierKey(log.verifierKey));
     await copyFile(at('ledger.db'), at('changed.db'));
-    await tampering(at('changed.db')).run('UPDATE record SET signer = ? WHERE sequence = 7', 'x\u001b[31m');
+    await (await tampering(at('changed.db'))).run(
+      'UPDATE record SET signer = ? WHERE sequence = 7',
+      'x\u001b[31m',
+    );
     await writeFile(at('text.db'), 'no database\n'.repeat(1000));
   });
   const verify = (ledger: string, ...args: string[]) =>

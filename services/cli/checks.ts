@@ -1,8 +1,13 @@
 /** The checks of `sandbus doctor`, one result each. A check never throws: what it cannot find out is missing. */
-import { access, constants } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { access, constants, statfs } from 'node:fs/promises';
 import { z } from 'zod';
+import type { SandbusClient } from '../client/index.ts';
 import { connect } from '../client/index.ts';
+import { userCredentials } from '../platform/access-paths.ts';
 import { messageOf } from '../platform/errors.ts';
+import { Bus } from '../platform/nats/bus.ts';
+import { inboxPrefix } from '../platform/nats-permissions.ts';
 import { findNatsServer } from '../platform/nats-server.ts';
 import { runChild } from '../platform/process.ts';
 import type { CliConfig } from './config.ts';
@@ -25,6 +30,8 @@ export async function* checkEverything(config: CliConfig): AsyncGenerator<Check,
   for (const runtime of runtimesOf(config)) yield await checkRuntime(runtime);
   yield checkNatsServer();
   yield* await checkBus(config);
+  yield* await checkStorage(config.natsUrl, config.stateDir);
+  yield* await checkDisk(config.stateDir);
   yield await checkTrustStore(config.trustStore, config.trustRoot);
   yield await checkPolicy(config.policy);
 }
@@ -104,16 +111,76 @@ async function checkBus(config: CliConfig): Promise<Check[]> {
   const start = 'start everything with `sandbus up`, or set SANDBUS_NATS_URL';
   try {
     const client = await connect({ url, credentials, tenant, timeoutMs: 1000 });
-    const nats = found('NATS', `${url}, version ${client.serverVersion}`);
+    const { serverVersion, serverFault } = client;
+    const nats = found('NATS', `${url}, version ${serverVersion}`);
+    const fit = serverFault === null ? [] : [missing('NATS cluster', serverFault, 'replace the servers')];
+    const jetStream = await checkJetStream(client);
     const audit = await client.jobs({ limit: 1 }).then(
       () => found('services', 'the audit service answers'),
       (error: unknown) => missing('services', messageOf(error), start),
     );
     await client.close();
-    return [nats, audit];
+    return [nats, ...fit, jetStream, audit];
   } catch (error) {
     return [missing('NATS', messageOf(error), start)];
   }
+}
+
+const diskMend =
+  'see the log and the disk of the NATS server; when there is room again, start it again (`sandbus up` does)';
+
+/** A server whose disk was full answers, and takes nothing. */
+export async function checkJetStream(client: Pick<SandbusClient, 'busRefusal'>): Promise<Check> {
+  const refusal = await client.busRefusal();
+  return refusal === null
+    ? found('JetStream', 'it takes submissions')
+    : missing('JetStream', refusal, diskMend);
+}
+
+const trialBytes = 64 * 1024;
+
+const storageDeadlineMs = 5_000;
+
+/** Where the credentials of deployment are: whether a write comes through. What it writes it removes. */
+export async function checkStorage(url: string, stateDir: string): Promise<Check[]> {
+  const credentials = userCredentials(stateDir, 'deployment');
+  if (!existsSync(credentials)) return [];
+  const fault = await tryToStore(url, credentials, AbortSignal.timeout(storageDeadlineMs));
+  return [
+    fault === null
+      ? found('NATS storage', 'a write was confirmed')
+      : missing('NATS storage', fault, diskMend),
+  ];
+}
+
+async function tryToStore(url: string, credentials: string, late: AbortSignal): Promise<string | null> {
+  const about = { name: 'deployment', inboxPrefix: inboxPrefix('deployment'), timeoutMs: 1000 };
+  try {
+    const bus = await Bus.connect({ url, credentials, ...about });
+    // Everything that waits for an answer ends with the connection.
+    late.addEventListener('abort', () => void bus.abandon());
+    try {
+      const schemas = await bus.kv('schemas');
+      await schemas.put('doctor', Buffer.alloc(trialBytes));
+      await schemas.remove('doctor');
+      return null;
+    } finally {
+      await bus.close();
+    }
+  } catch (error) {
+    return late.aborted ? `no write was confirmed within ${storageDeadlineMs} ms` : messageOf(error);
+  }
+}
+
+const leastFreeBytes = 256 * 1024 * 1024;
+
+async function checkDisk(stateDir: string): Promise<Check[]> {
+  const disk = await statfs(stateDir).catch(() => null);
+  if (disk === null) return [];
+  const freeBytes = disk.bavail * disk.bsize;
+  const detail = `${stateDir}, ${Math.floor(freeBytes / 1024 / 1024)} MiB free`;
+  const ok = freeBytes >= leastFreeBytes;
+  return [{ name: 'disk', ok, required: false, detail, mend: ok ? null : 'make room on this disk' }];
 }
 
 async function checkTrustStore(path: string, root: string): Promise<Check> {

@@ -25,8 +25,8 @@ export class CliFixture {
     this.folder = folder;
   }
 
-  static async start(): Promise<CliFixture> {
-    const system = await startTestSystem();
+  static async start(options: Parameters<typeof startTestSystem>[1] = {}): Promise<CliFixture> {
+    const system = await startTestSystem({}, options);
     return new CliFixture(system, await mkdtemp(join(tmpdir(), 'sandbus-cli-')));
   }
 

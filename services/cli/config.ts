@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { logKeyFiles } from '../ledger/log-key.ts';
-import { tenantCredentials } from '../platform/access-paths.ts';
+import { queryTokensFile, tenantCredentials } from '../platform/access-paths.ts';
 import { commonShape, installation, loadConfig } from '../platform/config.ts';
 import { isTenant } from '../platform/topology.ts';
 import { trustFilesOf, trustShape } from '../trust-store/config.ts';
@@ -49,6 +49,12 @@ export function loadCliConfig(tenant?: string) {
       node: config.SANDBUS_NODE,
     },
   });
+}
+
+/** Where the digests of query tokens are kept: where the audit service of this state folder looks for them. */
+export function loadQueryTokensFile(): string {
+  const config = loadConfig({ ...shape, SANDBUS_QUERY_TOKENS: z.string().min(1).nullable().default(null) });
+  return config.SANDBUS_QUERY_TOKENS ?? queryTokensFile(config.SANDBUS_STATE_DIR);
 }
 
 /** For what an operator asks of the services; the credentials are those that are set, and no tenant's. */

@@ -2,6 +2,8 @@
 import type { DeadLetter, SandbusClient } from '../client/index.ts';
 import { decode } from '../platform/codec.ts';
 import { UsageError } from '../platform/errors.ts';
+import { loadCliConfig } from './config.ts';
+import { deadLettersOfAll } from './dead-letters-operator.ts';
 import { exitCode } from './exit-codes.ts';
 import { print, printJson, toJson } from './output.ts';
 import { withClient } from './session.ts';
@@ -19,15 +21,22 @@ const columns = [
   { title: 'SUBJECT' },
 ] as const;
 
-export function list({ json }: Json): Promise<number> {
-  return withClient(async (client) => {
-    const letters: DeadLetter[] = [];
-    for await (const letter of client.deadLetters()) letters.push(letter);
-    if (json) for (const letter of letters) printJson(letterJson(letter));
-    else if (letters.length === 0) print('there are no dead letters\n');
-    else print(renderTable(columns, letters.map(row)));
-    return exitCode('ok');
-  });
+interface Whose extends Json {
+  readonly allTenants?: true;
+}
+
+export async function list({ json, allTenants }: Whose): Promise<number> {
+  const letters = allTenants ? await deadLettersOfAll(loadCliConfig()) : await withClient(ownLetters);
+  if (json) for (const letter of letters) printJson(letterJson(letter));
+  else if (letters.length === 0) print('there are no dead letters\n');
+  else print(renderTable(columns, letters.map(row)));
+  return exitCode('ok');
+}
+
+async function ownLetters(client: SandbusClient): Promise<DeadLetter[]> {
+  const letters: DeadLetter[] = [];
+  for await (const letter of client.deadLetters()) letters.push(letter);
+  return letters;
 }
 
 function row({ sequence, recordedAtMs, letter }: DeadLetter): string[] {
@@ -35,19 +44,31 @@ function row({ sequence, recordedAtMs, letter }: DeadLetter): string[] {
   return [String(sequence), at, letter.service, letter.reason, letter.subject];
 }
 
-export function show(sequence: number, { json }: Json): Promise<number> {
-  return withClient(async (client) => {
-    const value = letterJson(await found(client, sequence));
-    if (json) printJson(value);
-    else
-      print(
-        `${JSON.stringify(JSON.parse(toJson(value)), null, 2)
-          .split('\n')
-          .map(printable)
-          .join('\n')}\n`,
-      );
-    return exitCode('ok');
-  });
+export async function show(sequence: number, { json, allTenants }: Whose): Promise<number> {
+  const letter = allTenants
+    ? await foundAmongAll(sequence)
+    : await withClient((client) => found(client, sequence));
+  const value = letterJson(letter);
+  if (json) printJson(value);
+  else
+    print(
+      `${JSON.stringify(JSON.parse(toJson(value)), null, 2)
+        .split('\n')
+        .map(printable)
+        .join('\n')}\n`,
+    );
+  return exitCode('ok');
+}
+
+async function foundAmongAll(sequence: number): Promise<DeadLetter> {
+  const letters = await deadLettersOfAll(loadCliConfig());
+  const letter = letters.find((one) => one.sequence === sequence);
+  if (letter === undefined)
+    throw new UsageError(
+      `record ${sequence} is no dead letter of the last days: \`sandbus dead-letters list --all-tenants\` has the numbers`,
+      exitCode('notFound'),
+    );
+  return letter;
 }
 
 export function replay(sequence: number, { json }: Json): Promise<number> {

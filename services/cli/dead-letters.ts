@@ -7,6 +7,15 @@ interface Json {
   readonly json?: true;
 }
 
+interface Whose extends Json {
+  readonly allTenants?: true;
+}
+
+const allTenants = [
+  '--all-tenants',
+  'those of all tenants and of none, of the last seven days; takes the credentials of deployment',
+] as const;
+
 const actions = () => import('./dead-letters-actions.ts');
 
 export function registerDeadLetters(program: Command): void {
@@ -20,19 +29,23 @@ export function registerDeadLetters(program: Command): void {
   define(letters, {
     usage: 'list',
     summary: 'those of the tenant, oldest first',
-    examples: ['sandbus dead-letters list', 'sandbus dead-letters list --json'],
+    examples: ['sandbus dead-letters list', 'sandbus dead-letters list --all-tenants --json'],
     exits: ['unavailable'],
-  }).action(exitsWith(async (options: Json) => (await actions()).list(options)));
+  })
+    .option(...allTenants)
+    .action(exitsWith(async (options: Whose) => (await actions()).list(options)));
   define(letters, {
     usage: 'show <sequence>',
     summary: 'one of them: reason, headers, and the bytes as hexadecimal or as the event in them',
     examples: ['sandbus dead-letters show 1200'],
     exits: ['notFound', 'unavailable'],
-  }).action(
-    exitsWith(async (sequence: string, options: Json) =>
-      (await actions()).show(parseSequence(sequence), options),
-    ),
-  );
+  })
+    .option(...allTenants)
+    .action(
+      exitsWith(async (sequence: string, options: Whose) =>
+        (await actions()).show(parseSequence(sequence), options),
+      ),
+    );
   define(letters, {
     usage: 'replay <sequence>',
     summary: 'send it again: a submission under a new job id, a cancel request as it was',

@@ -11,6 +11,8 @@ export interface Started {
   readonly pid: number;
   readonly exited: Promise<Exit>;
   stop(): Promise<void>;
+  /** While it stops: what it still waits for is ended. */
+  hurry?(): void;
 }
 
 export interface KeepOptions {
@@ -58,6 +60,16 @@ export class KeptProcess {
     });
     this.#starting = starting.catch(() => undefined);
     return starting;
+  }
+
+  /** Ends the process, which is then started again as when it dies. */
+  async restart(): Promise<void> {
+    await this.#current?.stop();
+  }
+
+  /** Asks a process that is stopping to be quick about it. */
+  hurry(): void {
+    this.#current?.hurry?.();
   }
 
   async stop(): Promise<void> {

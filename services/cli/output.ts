@@ -1,5 +1,6 @@
 /** What a command says: results on standard output, everything else on standard error. */
 import { once } from 'node:events';
+import { plainJson } from '../platform/plain-json.ts';
 import { printable } from './table.ts';
 
 /** One JSON value, one line. Bytes become Base64, digests hex. */
@@ -8,15 +9,7 @@ export function printJson(value: unknown): void {
 }
 
 export function toJson(value: unknown): string {
-  return JSON.stringify(plain(value));
-}
-
-function plain(value: unknown, key = ''): unknown {
-  if (value instanceof Uint8Array) return Buffer.from(value).toString(/Hash$/.test(key) ? 'hex' : 'base64');
-  if (Array.isArray(value)) return value.map((item) => plain(item));
-  if (value !== null && typeof value === 'object')
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, plain(inner, name)]));
-  return value;
+  return JSON.stringify(plainJson(value));
 }
 
 export function print(text: string): void {

@@ -41,6 +41,11 @@ const groups: readonly Group[] = [
     register: async (program) => (await import('./service-keys.ts')).registerServiceKeys(program),
   },
   {
+    commands: ['query-token'],
+    heading: 'Running it:',
+    register: async (program) => (await import('./query-tokens.ts')).registerQueryTokens(program),
+  },
+  {
     commands: ['demo'],
     heading: 'Running it:',
     register: async (program) => (await import('./demo.ts')).registerDemo(program),

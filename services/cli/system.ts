@@ -17,7 +17,9 @@ import { serviceNames } from '../platform/topology.ts';
 import { watchAccess } from './access-watch.ts';
 import type { Started } from './kept-process.ts';
 import { describeExit, KeptProcess } from './kept-process.ts';
+import type { NatsNodes } from './nats-nodes.ts';
 import { keptNatsNodes } from './nats-nodes.ts';
+import { ServerWatch } from './server-watch.ts';
 import type { TopologyKeeper } from './topology-keeper.ts';
 import { keepTopology } from './topology-keeper.ts';
 
@@ -38,8 +40,14 @@ export interface SystemOptions {
   readonly natsProgram?: string | undefined;
   /** Servers of a NATS cluster on this machine; 1 unless given. With three, `replicas` may be three. */
   readonly nodes?: number;
+  /** host:port where the audit service answers queries; nowhere unless given. */
+  readonly queryAddress?: string | undefined;
   /** How many executors share the work; 1 unless given. */
   readonly executors?: number;
+  /** How long the server may answer nothing before it is started again, milliseconds. */
+  readonly serverPatienceMs?: number;
+  /** How long the executors let running jobs go on when they are stopped (SANDBUS_GRACE_MS), milliseconds. */
+  readonly graceMs?: number;
   /** Told when something starts, dies or is started again. */
   readonly onEvent?: (text: string) => void;
 }
@@ -54,11 +62,15 @@ export interface System {
   pidOf(part: Part): number;
   /** Resolves when a part does not stay up although it was started again and again. */
   readonly failed: Promise<string>;
-  /** Stops the services, which drain, then the server. */
+  /** Stops the executors, which let running jobs end within the grace time, then the other services and the server. */
   stop(): Promise<void>;
+  /** While it stops: running jobs are ended at once, and recorded as ended. */
+  hurry(): void;
 }
 
-const stopGraceMs = 20_000;
+export const defaultGraceMs = 10_000;
+/** For an executor's last words, and for every other service. */
+const afterGraceMs = 10_000;
 const readyDeadlineMs = 30_000;
 
 /**
@@ -74,6 +86,8 @@ export async function startAll(options: SystemOptions): Promise<System> {
   let stopWatching = () => {};
   const stop = async () => {
     stopWatching();
+    // First, so that the others still record how the last jobs end.
+    await Promise.all(executorsOf(services).map((service) => service.stop()));
     await Promise.all(services.map((service) => service.stop()));
     await topology?.stop();
     await nats.stop();
@@ -85,7 +99,7 @@ export async function startAll(options: SystemOptions): Promise<System> {
     const access = await ensureAccess(options.stateDir, options.tenants ?? ['default']);
     await nats.start(renderAccounts(access));
     stopWatching = watchAccess(options.stateDir, access, nats, options.onEvent ?? (() => undefined));
-    topology = await keepTopology(nats.url(), options);
+    topology = await keepTopology(nats.url(), { ...options, watch: serverWatch(nats, options) });
     options.onEvent?.(`nats-server listens on ${nats.url()}`);
     for (const { name, label } of serviceInstances(options))
       services.push(keptService(name, label, nats.url(), options));
@@ -101,8 +115,26 @@ export async function startAll(options: SystemOptions): Promise<System> {
     pidOf: (part) => all.find(({ name }) => name === part)?.pid ?? 0,
     failed: Promise.race(all.map(({ givenUp }) => givenUp)),
     stop,
+    hurry: () => {
+      for (const executor of executorsOf(services)) executor.hurry();
+    },
   };
 }
+
+/** In a cluster the other nodes go on, and a node that answers nothing may be without a majority. */
+function serverWatch({ processes }: NatsNodes, options: SystemOptions): ServerWatch | null {
+  const [only, second] = processes;
+  if (only === undefined || second !== undefined) return null;
+  return new ServerWatch({
+    logFile: join(options.stateDir, 'nats', 'nats-server.log'),
+    onEvent: options.onEvent ?? (() => undefined),
+    restart: () => only.restart(),
+    patienceMs: options.serverPatienceMs,
+  });
+}
+
+const executorsOf = (services: readonly KeptProcess[]): KeptProcess[] =>
+  services.filter(({ name }) => name.startsWith('executor'));
 
 function serviceInstances({ executors = 1 }: SystemOptions): { name: ServiceName; label: string }[] {
   const more = Array.from({ length: executors - 1 }, (_, index) => `executor-${index + 2}`);
@@ -137,14 +169,16 @@ async function startService(
       SANDBUS_NATS_CREDS: userCredentials(options.stateDir, name),
       // Four services cannot share one address.
       SANDBUS_HEALTH_ADDRESS: undefined,
+      SANDBUS_QUERY_ADDRESS: name === 'audit' ? options.queryAddress : undefined,
     }),
     stdio: ['ignore', 'pipe', log?.fd ?? 'inherit'],
     ownGroup: true,
     diesWithParent: true,
   }).finally(() => log?.close());
   await untilReady(child, label, options);
-  const stop = async () => void (await stopChild(child, stopGraceMs));
-  return { pid: child.pid, exited: child.exited, stop };
+  const graceMs = (options.graceMs ?? defaultGraceMs) + afterGraceMs;
+  const stop = async () => void (await stopChild(child, graceMs));
+  return { pid: child.pid, exited: child.exited, stop, hurry: () => child.kill('SIGTERM') };
 }
 
 async function untilReady(child: Child, label: string, options: SystemOptions): Promise<void> {

@@ -5,6 +5,7 @@ import { OperationalError, UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
 import { inboxPrefix } from '../platform/nats-permissions.ts';
 import { wholeTopology } from '../platform/topology.ts';
+import type { ServerWatch } from './server-watch.ts';
 
 export interface TopologyKeeper {
   stop(): Promise<void>;
@@ -16,7 +17,14 @@ const formMs = 20_000;
 
 export async function keepTopology(
   url: string,
-  options: { stateDir: string; replicas?: number; sizeFactor?: number; onEvent?: (text: string) => void },
+  options: {
+    readonly stateDir: string;
+    readonly replicas?: number;
+    readonly sizeFactor?: number;
+    readonly onEvent?: (text: string) => void;
+    /** Looks after the server itself, when it is the only one. */
+    readonly watch?: ServerWatch | null;
+  },
 ): Promise<TopologyKeeper> {
   const bus = await Bus.connect({
     ...{ url, name: 'deployment', inboxPrefix: inboxPrefix('deployment') },
@@ -34,6 +42,7 @@ export async function keepTopology(
   const stopping = new AbortController();
   const look = async () => {
     const missing = await bus.missing(wholeTopology());
+    options.watch?.answered();
     if (missing.length === 0) return;
     options.onEvent?.(`${missing.join('\n')}\nmaking it again`);
     await make();
@@ -49,11 +58,12 @@ export async function keepTopology(
     if (!(error instanceof OperationalError)) options.onEvent?.(`topology: ${String(error)}`);
   };
   const keeping = keep();
+  const watching = options.watch?.keepLooking(stopping.signal);
   return {
     stop: async () => {
       stopping.abort();
       await bus.close().catch(() => undefined);
-      await keeping;
+      await Promise.all([keeping, watching]);
     },
   };
 }

@@ -21,6 +21,7 @@ import type { DeadLetter, Replayed } from './dead-letters.ts';
 import { deadLetterIn, replay, submissionIn } from './dead-letters.ts';
 import { downloadContent } from './download.ts';
 import { followLogs, readLogs } from './follow-logs.ts';
+import { uuidV7 } from './ids.ts';
 import type { LogItem } from './logs.ts';
 import type { RecordsOptions } from './records.ts';
 import { readRecords } from './records.ts';
@@ -224,6 +225,16 @@ export class SandbusClient {
     } finally {
       await source.close();
     }
+  }
+
+  /** Null when the bus takes submissions of the tenant, else why not. Submits nothing. */
+  busRefusal(): Promise<string | null> {
+    return this.#bus.refusal(subjects.job('submitted', { tenant: this.tenant, jobId: uuidV7() }));
+  }
+
+  /** Why the NATS server is not to be used as it is; null when there is no reason. */
+  get serverFault(): string | null {
+    return this.#bus.serverFault;
   }
 
   /** Version of the NATS server. */

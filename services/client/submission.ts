@@ -176,7 +176,10 @@ function defined<T extends object>(partial: T): T {
 
 const headroomBytes = streams.find(({ name }) => name === 'SUBMISSIONS')?.headroomBytes ?? 0;
 
-/** Publishes until the bus confirms. The job id stands in the message id, so no retry makes a second job. */
+/**
+ * Publishes until the bus confirms. The message id follows from the job id, so no retry makes a second job; and from our
+ * credentials, so that no other tenant can use it up.
+ */
 export async function publishSubmission(
   bus: Bus,
   job: JobRef,
@@ -189,7 +192,7 @@ export async function publishSubmission(
       'TOO_LARGE',
       `the submission has ${bytes.length} bytes beside what was uploaded, at most ${most}: shorten args, env and labels`,
     );
-  const id = `submitter:${job.tenant}.${job.jobId}`;
+  const id = `submitter:${bus.ownId(`${job.tenant}.${job.jobId}`)}`;
   for (let tries = 1; ; tries++) {
     try {
       const { duplicate } = await bus.publish(subjects.job('submitted', job), bytes, { id, headers });

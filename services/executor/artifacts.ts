@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Artifact, SkippedOutput } from '../../schemas/generated/events.ts';
 import { messageOf, OperationalError } from '../platform/errors.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
-import { artifactKey } from '../platform/topology.ts';
+import { objectKey } from '../platform/topology.ts';
 import type { Insistence } from './insist.ts';
 import { insist } from './insist.ts';
 import type { LauncherResult } from './launcher-result.ts';
@@ -46,7 +46,7 @@ async function storeOne(
   artifact: Artifact,
   from: { readonly folder: string; readonly tenant: string; readonly bucket: ObjectBucket },
 ): Promise<void> {
-  const key = artifactKey(from.tenant, artifact.sha256);
+  const key = objectKey(from.tenant, artifact.sha256);
   const path = join(from.folder, artifact.name);
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
   const hash = createHash('sha256');
@@ -59,7 +59,7 @@ async function storeOne(
     }
   }
   try {
-    await from.bucket.put(key, content(), { tenant: from.tenant });
+    await from.bucket.put(key, content(), { metadata: { tenant: from.tenant } });
   } finally {
     await file.close();
   }

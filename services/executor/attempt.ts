@@ -104,9 +104,10 @@ async function prepare(
 
 async function placeContent(
   parts: ExecutorParts,
-  job: JobRouted,
+  job: JobRouted & JobRef,
   folder: AttemptFolder,
 ): Promise<string | null> {
+  const { tenant } = job;
   const { stdin, inputs } = job.spec;
   const wanted = [
     { what: `plugin ${job.plugin.name}`, content: job.plugin, target: folder.plugin },
@@ -118,7 +119,7 @@ async function placeContent(
     })),
   ];
   for (const { what, content, target } of wanted) {
-    const unavailable = await parts.content.place(content, target);
+    const unavailable = await parts.content.place({ ...content, tenant }, target);
     if (unavailable !== null) return `${what}: ${unavailable}`;
   }
   return null;

@@ -5,6 +5,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import type { TestNats } from '../../test/with-nats.ts';
 import { startTestNats } from '../../test/with-nats.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
+import { objectKey } from '../platform/topology.ts';
 import type { Wanted } from './content-store.ts';
 import { ContentStore } from './content-store.ts';
 import { digest } from './fixture.ts';
@@ -34,9 +35,10 @@ async function opened(limitBytes?: number): Promise<ContentStore> {
 
 async function upload(text: string): Promise<Wanted> {
   const bytes = Buffer.from(text);
-  await bucket.put(digest(bytes), [bytes]);
-  return { sha256: digest(bytes), size: bytes.length };
+  await bucket.put(objectKey('acme', digest(bytes)), [bytes]);
+  return { tenant: 'acme', sha256: digest(bytes), size: bytes.length };
 }
+const keyOf = ({ tenant, sha256 }: Wanted) => objectKey(tenant, sha256);
 const read = (name: string) => readFile(join(out, name), 'utf8');
 
 describe('bytes by digest', () => {
@@ -44,7 +46,7 @@ describe('bytes by digest', () => {
     const store = await opened();
     const wanted = await upload(`once ${round}`);
     assert.equal(await store.place(wanted, join(out, 'a')), null);
-    await bucket.delete(wanted.sha256);
+    await bucket.delete(keyOf(wanted));
     assert.equal(await store.place(wanted, join(out, 'b')), null);
     assert.deepEqual([await read('a'), await read('b')], [`once ${round}`, `once ${round}`]);
   });
@@ -54,18 +56,18 @@ describe('bytes by digest', () => {
     const wanted = await upload('x'.repeat(1_000_000));
     const places = Array.from({ length: 10 }, (_, i) => store.place(wanted, join(out, String(i))));
     assert.deepEqual(new Set(await Promise.all(places)), new Set([null]));
-    assert.deepEqual(await readdir(cache), [wanted.sha256]);
+    assert.deepEqual(await readdir(cache), [keyOf(wanted)]);
   });
 
   test('that changed on the disk are fetched again', async () => {
     const store = await opened();
     const wanted = await upload(`intact ${round}`);
     await store.place(wanted, join(out, 'a'));
-    await writeFile(join(cache, wanted.sha256), `broken ${round}`);
+    await writeFile(join(cache, keyOf(wanted)), `broken ${round}`);
     await rm(join(out, 'a'));
     assert.equal(await store.place(wanted, join(out, 'a')), null);
     assert.equal(await read('a'), `intact ${round}`);
-    await truncate(join(cache, wanted.sha256), 3);
+    await truncate(join(cache, keyOf(wanted)), 3);
     assert.equal(await store.place(wanted, join(out, 'b')), null);
     assert.equal(await read('b'), `intact ${round}`);
   });
@@ -75,13 +77,13 @@ describe('bytes by digest', () => {
     const first = await upload('1'.repeat(1_500));
     await store.place(first, join(out, 'a'));
     await store.place(await upload('2'.repeat(1_500)), join(out, 'b'));
-    assert.equal(await stat(join(cache, first.sha256)).catch(() => null), null);
+    assert.equal(await stat(join(cache, keyOf(first))).catch(() => null), null);
     assert.equal((await read('a')).length, 1_500);
   });
 });
 
 describe('bytes that cannot be had, with the reason', () => {
-  const absent = { sha256: digest(Buffer.from('absent')), size: 6 };
+  const absent = { tenant: 'acme', sha256: digest(Buffer.from('absent')), size: 6 };
   const cases: [what: string, prepare: () => Promise<Wanted>, expected: RegExp][] = [
     ['not in the store', async () => absent, /no object/],
     [
@@ -92,8 +94,8 @@ describe('bytes that cannot be had, with the reason', () => {
     [
       'other bytes under this digest',
       async () => {
-        const wanted = { sha256: digest(Buffer.from(`right ${round}`)), size: 7 };
-        await bucket.put(wanted.sha256, [Buffer.from('wrong ..')]);
+        const wanted = { tenant: 'acme', sha256: digest(Buffer.from(`right ${round}`)), size: 7 };
+        await bucket.put(keyOf(wanted), [Buffer.from('wrong ..')]);
         return { ...wanted, size: 8 };
       },
       /upload it again/,

@@ -1,5 +1,6 @@
 /**
  * The objects that jobs need (plugins, standard inputs, input files), fetched once by digest into a private directory.
+ * Each tenant has its own: what another tenant has brought here is not there for this one.
  * A file is checked when it comes and again each time it is used, so neither the store nor the disk can change one.
  */
 import { createHash, randomUUID } from 'node:crypto';
@@ -8,9 +9,11 @@ import { link, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/pr
 import { join } from 'node:path';
 import { OperationalError } from '../platform/errors.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
+import { objectKey } from '../platform/topology.ts';
 
 /** What stands for bytes in an event. */
 export interface Wanted {
+  readonly tenant: string;
   readonly sha256: string;
   readonly size: number;
   readonly inline?: Uint8Array | null;
@@ -45,7 +48,7 @@ export class ContentStore {
   async place(wanted: Wanted, target: string): Promise<Unavailable> {
     if (wanted.inline != null) return placeInline(wanted, wanted.inline, target);
     for (let tries = 0; tries < 3; tries++) {
-      const cached = join(this.#folder, wanted.sha256);
+      const cached = join(this.#folder, keyOf(wanted));
       if (await holds(cached, wanted)) {
         // A link of the job's own, so that the cache may forget the file at any time.
         if (await tryLink(cached, target)) return null;
@@ -58,31 +61,30 @@ export class ContentStore {
   }
 
   #fetchOnce(wanted: Wanted): Promise<Unavailable> {
-    const known = this.#coming.get(wanted.sha256);
+    const key = keyOf(wanted);
+    const known = this.#coming.get(key);
     if (known !== undefined) return known;
-    const coming = this.#fetch(wanted).finally(() => this.#coming.delete(wanted.sha256));
-    this.#coming.set(wanted.sha256, coming);
+    const coming = this.#fetch(wanted).finally(() => this.#coming.delete(key));
+    this.#coming.set(key, coming);
     return coming;
   }
 
-  async #fetch({ sha256, size }: Wanted): Promise<Unavailable> {
-    const info = await this.#bucket.info(sha256);
-    if (info === null) return `no object ${sha256} is in the store`;
+  async #fetch(wanted: Wanted): Promise<Unavailable> {
+    const { sha256, size } = wanted;
+    const key = keyOf(wanted);
+    const info = await this.#bucket.info(key);
+    if (info === null) return notThere(wanted);
     if (info.size !== size) return `object ${sha256} has ${info.size} bytes, ${size} were verified`;
     await this.#makeRoom(size);
     const path = join(this.#folder, `coming-${randomUUID()}`);
     const file = await open(path, 'wx', 0o600);
     try {
-      const there = await this.#bucket.read(
-        sha256,
-        sha256,
-        async (chunk) => void (await file.writeFile(chunk)),
-      );
-      if (!there) return `no object ${sha256} is in the store`;
-      await rename(path, join(this.#folder, sha256));
+      const there = await this.#bucket.read(key, sha256, async (chunk) => void (await file.writeFile(chunk)));
+      if (!there) return notThere(wanted);
+      await rename(path, join(this.#folder, key));
       return null;
     } catch (error) {
-      const damage = await this.#damageOf(sha256, error);
+      const damage = await this.#damageOf(key, error);
       if (damage === null) throw error;
       return damage;
     } finally {
@@ -92,11 +94,11 @@ export class ContentStore {
   }
 
   /** Wrong bytes, or bytes that do not come although the store answers, are damage; the rest is trouble on the bus. */
-  async #damageOf(sha256: string, error: unknown): Promise<Unavailable> {
+  async #damageOf(key: string, error: unknown): Promise<Unavailable> {
     if (!(error instanceof OperationalError)) return null;
     if (error.code === 'OBJECT_CORRUPT') return error.message;
     if (error.code !== 'OBJECT_TIMEOUT') return null;
-    return (await this.#bucket.info(sha256)) === null ? null : `${error.message}: chunks of it are missing`;
+    return (await this.#bucket.info(key)) === null ? null : `${error.message}: chunks of it are missing`;
   }
 
   /** Forgets the files that were used longest ago. */
@@ -113,6 +115,11 @@ export class ContentStore {
     }
   }
 }
+
+const keyOf = ({ tenant, sha256 }: Wanted): string => objectKey(tenant, sha256);
+
+const notThere = ({ tenant, sha256 }: Wanted): string =>
+  `tenant ${tenant} has no object ${sha256} in the store (any more): upload it again`;
 
 async function placeInline(wanted: Wanted, bytes: Uint8Array, target: string): Promise<Unavailable> {
   const sha256 = createHash('sha256').update(bytes).digest('hex');

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { JobFinished, Limits } from '../../schemas/generated/events.ts';
-import { artifactKey, kvKey, subjects } from '../platform/topology.ts';
+import { kvKey, objectKey, subjects } from '../platform/topology.ts';
 import { expectValue } from '../trust/fixture.ts';
 import { DEFAULT_LIMITS, encodeTrustStore, withRevokedDigest } from '../trust/index.ts';
 import type { WorkRequest } from './fixture.ts';
@@ -121,7 +121,7 @@ describe('a job that ends by itself', () => {
     );
     const read: Uint8Array[] = [];
     assert.ok(
-      await f.artifacts.read(artifactKey(job.tenant, sha256), sha256, (chunk) => void read.push(chunk)),
+      await f.artifacts.read(objectKey(job.tenant, sha256), sha256, (chunk) => void read.push(chunk)),
     );
     assert.equal(Buffer.concat(read).toString(), 'content');
   });

@@ -26,6 +26,7 @@ const said = {
   stdout: output,
   stderr: output,
   oomKills: 0,
+  oomVictims: [],
   syscalls: { available: false, reason: 'no permission' },
   denials: [],
   probes: [],
@@ -117,6 +118,17 @@ test('what the launcher measured is in the event, what it could not measure has 
   const event = finishedFromResult(facts, result(), nothing, null);
   assert.equal(event.usage.wallMicros, 1500);
   assert.equal(event.usage.stdinBytes, 3);
+  const unsampled = { syscall: 'unknown', number: -1, rule: null, answer: 'ENOSYS', count: 24, args: [] };
+  const flood = finishedFromResult(
+    facts,
+    result({ probes: [{ ...unsampled, program: null }] }),
+    nothing,
+    null,
+  );
+  assert.deepEqual(flood.probes, [{ ...unsampled, program: '' }]);
+  const oomVictims = [{ program: 'python3', pid: 2 }];
+  const hog = finishedFromResult(facts, result({ outcome: 'memory-exceeded', oomVictims }), nothing, null);
+  assert.deepEqual(hog.usage.oomVictims, oomVictims);
   assert.deepEqual(event.executions.entries, [{ path: '/a', interpreter: null, atMicros: 500 }]);
   assert.deepEqual([event.syscalls.available, event.syscalls.unavailableReason], [false, 'no permission']);
   assert.deepEqual(event.sandbox.devices, ['/dev/nvidia0']);

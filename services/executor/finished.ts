@@ -112,7 +112,7 @@ function stopError(stop: StopReason | null): SetupError | null {
   }
 }
 
-function usageOf({ usage, stdin, oomKills }: LauncherResult): JobFinished['usage'] {
+function usageOf({ usage, stdin, oomKills, oomVictims }: LauncherResult): JobFinished['usage'] {
   return {
     wallMicros: micros(usage.wallMs),
     userMicros: micros(usage.userMs),
@@ -122,6 +122,7 @@ function usageOf({ usage, stdin, oomKills }: LauncherResult): JobFinished['usage
     throttledMicros: micros(usage.throttledMs),
     stdinBytes: stdin.bytes,
     oomKills,
+    oomVictims,
   };
 }
 

@@ -17,7 +17,7 @@ import { startNatsServer } from '../platform/nats-server.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
 import type { JobEventKind, JobRef } from '../platform/topology.ts';
-import { subjects } from '../platform/topology.ts';
+import { objectKey, subjects } from '../platform/topology.ts';
 import { expectValue, statementOf, trustStoreOf } from '../trust/fixture.ts';
 import type { PluginStatement, TrustStoreContent } from '../trust/index.ts';
 import {
@@ -144,7 +144,7 @@ export class ExecutorFixture {
     const job = newJob();
     const bytes = Buffer.from(request.source);
     const sha256 = digest(bytes);
-    if (request.stored !== false) await this.plugins.put(sha256, [bytes]);
+    if (request.stored !== false) await this.plugins.put(objectKey(job.tenant, sha256), [bytes]);
     const runtime = runtimeOfFileName(request.name);
     const event = this.#routed(job, request, { bytes, sha256, runtime });
     const entry = openEntry(job, {

@@ -76,6 +76,12 @@ test('a job may set any variable but the two that say which job it is', () => {
   );
 });
 
+test('a program starts no more threads than its quota has cores for, however many the host has', () => {
+  const env = jobEnvironment(routed({}), { ...DEFAULT_LIMITS, cpuMillis: 2500 }, 'parent');
+  for (const hint of ['OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'UV_THREADPOOL_SIZE', 'GOMAXPROCS'])
+    assert.equal(env[hint], '3', hint);
+});
+
 describe('strings that no program can be given', () => {
   const input = (name: string) => ({ name, content: { inline: null, sha256: '', size: 0 } });
   const cases: [what: string, spec: Partial<JobRouted['spec']>, expected: string | null][] = [

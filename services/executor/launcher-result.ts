@@ -28,7 +28,11 @@ const refusal = z.strictObject({
   answer: z.string(),
   count,
   args: z.array(z.string()),
-  program: z.string(),
+  /** Null where it was gone before it could be read, and for the unknown numbers that no sample holds. */
+  program: z
+    .string()
+    .nullable()
+    .transform((program) => program ?? ''),
 });
 
 const unavailable = z.strictObject({ available: z.literal(false), reason });
@@ -69,6 +73,7 @@ const resultShape = z.strictObject({
   stdout: output,
   stderr: output,
   oomKills: count,
+  oomVictims: z.array(z.strictObject({ program: z.string(), pid: count })).max(16),
   syscalls: z.discriminatedUnion('available', [
     z.strictObject({ available: z.literal(true), total: count, counts: z.record(z.string(), count) }),
     unavailable,

@@ -1,6 +1,7 @@
 /** The executor: runs routed jobs in the launcher's sandbox, and says how each ended. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { keepCollecting } from '../platform/collecting.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
 import { messageOf, UsageError } from '../platform/errors.ts';
 import { JobStates } from '../platform/job-state.ts';
@@ -47,18 +48,20 @@ export const start: StartService = async (context) => {
   const stopNotices = bus.listen(subjects.cancelNotice(config.id), ({ data }) =>
     handler.onCancelNotice(Buffer.from(data).toString('utf8')),
   );
+  const stopCollecting = keepCollecting({ bucket: parts.artifacts, log, nowMs: () => clock.nowMs() });
   // A store that is gone stops new jobs; only one that says so takes the permission from running ones.
   parts.trust.onChange((store) => store !== null && handler.endRevoked(store));
   return {
     failed: loop.failed,
     checks: [...trustChecks(parts.trust, parts.policy)],
-    stop: async () => {
+    stop: async (hurry) => {
       await loop.stop();
-      await within(config.graceMs, loop.idle());
+      await within(config.graceMs, loop.idle(), hurry);
       handler.endAll();
       if (!(await within(lastWordsMs, loop.idle()))) giveUp.abort();
       await loop.idle();
       stopNotices();
+      stopCollecting();
       await parts.trust.stop();
       await parts.launcher.close();
       await parts.folders.close();
@@ -147,10 +150,11 @@ function describe(
   );
 }
 
-/** Whether `work` was done within the time. */
-async function within(ms: number, work: Promise<void>): Promise<boolean> {
+/** Whether `work` was done within the time, and before somebody was in a hurry. */
+async function within(ms: number, work: Promise<void>, hurry?: AbortSignal): Promise<boolean> {
   const timer = new AbortController();
-  const late = delay(ms, false, { signal: timer.signal }).catch(() => false);
+  const signal = hurry === undefined ? timer.signal : AbortSignal.any([timer.signal, hurry]);
+  const late = delay(ms, false, { signal }).catch(() => false);
   const done = await Promise.race([work.then(() => true), late]);
   timer.abort();
   return done;

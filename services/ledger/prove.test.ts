@@ -13,7 +13,7 @@ import { checkJobProof } from './tlog/job-proof.ts';
 import type { TreeHead } from './tlog/merkle.ts';
 import { checkConsistency, checkInclusion } from './tlog/merkle.ts';
 import { decodeBase64 } from './tlog/note.ts';
-import { fill, jobOf, storyOf } from './verify-fixture.ts';
+import { fill, jobOf, storyOf, tampering } from './verify-fixture.ts';
 
 /** Ends in the middle of a round of jobs: some have ended, some not, and some events wait for a checkpoint. */
 const [size, signed] = [693, 680];
@@ -24,10 +24,11 @@ const failsWith = (code: string) => (error: unknown) =>
 
 for (const { name, missing, make, stop } of stores())
   describe(`${name}: proofs`, { skip: missing ?? false }, () => {
+    let location: string;
     let log: MemoryLog;
     let reader: LedgerReader;
     before(async () => {
-      const location = await make();
+      location = await make();
       log = await fill(location, size, checkpointsAt);
       reader = await openReader(location);
     });
@@ -110,11 +111,14 @@ for (const { name, missing, make, stop } of stores())
     });
 
     test('are not made of a ledger without checkpoints', async () => {
-      const empty = await make();
-      await fill(empty, 10, []);
-      const other = await openReader(empty);
-      await assert.rejects(checkpointSince(other, null), failsWith('NOT_SIGNED_YET'));
-      await assert.rejects(proveJob(other, jobOf(1)), failsWith('NOT_SIGNED_YET'));
-      await other.close();
+      const store = await tampering(location);
+      await store.lend(async (bare) => {
+        await bare.run('DELETE FROM checkpoint');
+        const other = await openReader(bare.location);
+        await assert.rejects(checkpointSince(other, null), failsWith('NOT_SIGNED_YET'));
+        await assert.rejects(proveJob(other, jobOf(1)), failsWith('NOT_SIGNED_YET'));
+        await other.close();
+      });
+      await store.close();
     });
   });

@@ -3,6 +3,8 @@
 /** What is wrong → what to do. Every finding is one of these. */
 export const mends = {
   missing: 'restore the records from a backup; without one, take them from the copies on the stream AUDIT',
+  unreadable:
+    'the database itself is damaged: restore a backup, and let the audit service refill the rest from AUDIT',
   truncated: 'restore the newest backup, and let the audit service refill the rest from AUDIT',
   leaf: 'compare the record with a backup or with its copy on AUDIT, and keep both: one of them was changed',
   payload: 'compare the payload with a backup or with its copy on AUDIT: it is not the one that was recorded',
@@ -13,6 +15,7 @@ export const mends = {
   signature: 'compare the event with its copy on AUDIT, and the keys with the service-keys.json of that time',
   subtree: 'proofs made of it are wrong, the records are not: restore the row from a backup',
   checkpoint: 'compare the checkpoint with those that were published on audit-checkpoint and kept',
+  job: 'the record itself is whole, what is told about the job is not: restore the row from a backup',
   kept: 'the log is not the one of which the kept checkpoint was signed: keep both, and restore from a backup',
 } as const;
 export type FindingKind = keyof typeof mends;

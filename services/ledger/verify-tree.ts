@@ -7,9 +7,7 @@ import { storedLevels } from './tlog/compact-range.ts';
 import { hashBytes, sameHash } from './tlog/merkle.ts';
 import type { VerifierKey } from './tlog/note.ts';
 import type { Findings } from './verify-findings.ts';
-
-/** Rows that are read at one time. */
-const pageRows = 1024;
+import { CheckpointRows, SubtreeRows } from './verify-rows.ts';
 
 export interface TreeParts {
   readonly reader: LedgerReader;
@@ -33,14 +31,13 @@ export class TreeChecks {
   constructor(parts: TreeParts, range: CompactRange) {
     this.#parts = parts;
     this.#range = range;
-    const { reader } = parts;
     this.#subtrees = new Map(
       storedLevels.map((level) => [
         level,
-        new SubtreeRows(reader, level, Math.floor(range.size / 2 ** level)),
+        new SubtreeRows(parts, level, Math.floor(range.size / 2 ** level)),
       ]),
     );
-    this.#checkpoints = new CheckpointRows(reader, range.size);
+    this.#checkpoints = new CheckpointRows(parts, range.size);
   }
 
   /** Leaves so far. */
@@ -99,7 +96,8 @@ export class TreeChecks {
       ({ level, number }) => `${level}/${number}`,
     )) {
       const { level, number } = versions[0] as Completed;
-      const stored = (await this.#subtrees.get(level)?.take(number)) ?? null;
+      const stored = await this.#subtrees.get(level)?.take(number);
+      if (stored === undefined) continue;
       const right = stored === null ? -1 : versions.findIndex(({ hash }) => sameHash(hash, stored));
       this.#settle(right);
       if (right !== -1) continue;
@@ -165,55 +163,4 @@ function rowFault({ note, treeSize, rootHash }: StoredCheckpoint, key: VerifierK
   if (!opened.ok) return opened.reason;
   const { size, root } = opened.value;
   return size === treeSize && sameHash(root, rootHash) ? null : `what was signed is one of ${size} records`;
-}
-
-/** Stored subtrees of one level, in order, a page at a time. */
-class SubtreeRows {
-  readonly #reader: LedgerReader;
-  readonly #level: StoredLevel;
-  #rows: { number: number; hash: Uint8Array }[] = [];
-  #next: number;
-
-  constructor(reader: LedgerReader, level: StoredLevel, first: number) {
-    this.#reader = reader;
-    this.#level = level;
-    this.#next = first;
-  }
-
-  /** The hash of that number; null where there is none. Numbers come in order. */
-  async take(number: number): Promise<Uint8Array | null> {
-    this.#next = Math.max(this.#next, number);
-    if (this.#rows.length === 0)
-      this.#rows = [...(await this.#reader.subtrees(this.#level, this.#next, pageRows))].reverse();
-    while ((this.#rows.at(-1)?.number ?? number) < number) this.#rows.pop();
-    return this.#rows.at(-1)?.number === number ? (this.#rows.pop()?.hash ?? null) : null;
-  }
-}
-
-/** Stored checkpoints in order of size, a page at a time. */
-class CheckpointRows {
-  readonly #reader: LedgerReader;
-  #rows: StoredCheckpoint[] = [];
-  #from: number;
-
-  constructor(reader: LedgerReader, from: number) {
-    this.#reader = reader;
-    this.#from = from;
-  }
-
-  /** Size of the next one; infinite when there is none. */
-  get nextSize(): number {
-    return this.#rows.at(-1)?.treeSize ?? Number.POSITIVE_INFINITY;
-  }
-
-  async fill(): Promise<void> {
-    this.#rows = [...(await this.#reader.checkpoints(this.#from, pageRows))].reverse();
-  }
-
-  async take(): Promise<StoredCheckpoint> {
-    const row = this.#rows.pop() as StoredCheckpoint;
-    this.#from = row.treeSize + 1;
-    if (this.#rows.length === 0) await this.fill();
-    return row;
-  }
 }

@@ -88,15 +88,22 @@ const faults: readonly [what: string, change: Change, found: string[]][] = [
 
 for (const { name, missing, make, stop } of stores())
   describe(`${name}: what was changed is found`, { skip: missing ?? false }, () => {
-    let whole: string;
-    let log: MemoryLog;
+    let whole: Tampering;
+    const log = new MemoryLog();
     before(async () => {
-      whole = await make();
-      log = await fill(whole, size, checkpointsAt);
+      const location = await make();
+      await fill(location, size, checkpointsAt, log);
+      whole = await tampering(location);
     });
-    after(stop);
+    after(async () => {
+      await whole.close();
+      await stop();
+    });
 
-    const verify = async (location: string, options: Partial<VerifyOptions> = {}): Promise<VerifyReport> => {
+    const verify = async (
+      { location }: Tampering,
+      options: Partial<VerifyOptions> = {},
+    ): Promise<VerifyReport> => {
       const reader = await openReader(location);
       try {
         return await verifyLedger(reader, { key: log.verifierKey, ...options });
@@ -105,7 +112,7 @@ for (const { name, missing, make, stop } of stores())
       }
     };
     const keptAt = async (treeSize: number): Promise<SignedCheckpoint> => {
-      const note = await tampering(whole).get('SELECT note FROM checkpoint WHERE tree_size = ?', treeSize);
+      const note = await whole.get('SELECT note FROM checkpoint WHERE tree_size = ?', treeSize);
       const opened = openCheckpoint(note as Uint8Array, log.verifierKey);
       assert.ok(opened.ok);
       return opened.value;
@@ -122,36 +129,65 @@ for (const { name, missing, make, stop } of stores())
       );
     });
 
-    for (const [what, change, found] of faults)
+    /** What is found after a change, which is then undone. */
+    const verifyChanged = (change: Change, options: Partial<VerifyOptions> = {}): Promise<VerifyReport> =>
+      whole.lend(async (store) => {
+        await change(store);
+        return verify(store, options);
+      });
+
+    for (const [what, change, wanted] of faults)
       test(what, async () => {
-        const copy = await changed(change);
-        const { ok, findings } = await verify(copy);
-        assert.deepEqual(
-          findings.map(({ kind, sequence }) => `${kind} ${sequence}`),
-          found,
-          findings.map(({ fault }) => fault).join('\n'),
-        );
+        const { ok, findings } = await verifyChanged(change);
+        assert.deepEqual(found(findings), wanted, findings.map(({ fault }) => fault).join('\n'));
         assert.equal(ok, false);
       });
 
     test('the signature of an event, where the keys are given', async () => {
-      const copy = await changed(
-        all(
-          set('signature', 123, flip),
-          set('signature', 124, () => null),
-        ),
+      const change = all(
+        set('signature', 123, flip),
+        set('signature', 124, () => null),
       );
-      assert.equal((await verify(copy)).ok, true);
-      const { findings } = await verify(copy, { keyring: log.keyring });
+      assert.equal((await verifyChanged(change)).ok, true);
+      const { findings } = await verifyChanged(change, { keyring: log.keyring });
       assert.deepEqual(found(findings), ['signature 123', 'signature 124']);
     });
 
+    const ofJob = (column: string, change: (value: Cell) => Cell): Change =>
+      set(column, 3, change, 'job', 'first_sequence');
+    const rows: readonly [what: string, change: Change, found: string[]][] = [
+      ['state', ofJob('state', () => 'finished'), ['job 3']],
+      ['outcome', ofJob('outcome', () => 'exited'), ['job 3']],
+      ['last leaf', ofJob('last_leaf_hash', flip), ['job 3']],
+      ['end', ofJob('terminal_sequence', () => 43), ['job 3']],
+      ['first record', ofJob('first_sequence', () => 100_000), ['job 3']],
+      ['age', ofJob('updated_at_ms', oneMore), ['job 3']],
+      [
+        'row of another',
+        all(
+          ofJob('job_id', lastLetter),
+          ofJob('state', () => 'finished'),
+        ),
+        ['job 3', 'job 3'],
+      ],
+      ['row', (store) => store.run('DELETE FROM job WHERE first_sequence = 3'), ['job 3']],
+    ];
+    test('the rows of jobs agree with the records', async () => {
+      assert.deepEqual((await verify(whole, { jobs: true })).findings, []);
+    });
+    for (const [what, change, wanted] of rows)
+      test(`the row of a job: ${what}`, async () => {
+        const { findings } = await verifyChanged(change, { jobs: true });
+        assert.deepEqual(found(findings), wanted, findings.map(({ fault }) => fault).join('\n'));
+      });
+
     test('erased payloads are counted and are no fault', async () => {
-      const copy = await tampering(whole).copy();
-      const writer = await writerOf(copy);
-      await writer.eraseJob(jobOf(12));
-      await writer.close();
-      const { ok, erased } = await verify(copy);
+      const { ok, erased } = await whole.lend(async (store) => {
+        const writer = await writerOf(store.location);
+        await writer.eraseJob(jobOf(12));
+        await writer.close();
+        return verify(store);
+      });
       assert.deepEqual([ok, erased], [true, 5]);
     });
 
@@ -166,8 +202,8 @@ for (const { name, missing, make, stop } of stores())
     });
 
     test('a list of findings ends, the count goes on', async () => {
-      const copy = await changed((store) => store.run("UPDATE record SET signer = 'x'"));
-      const { findings, moreFindings } = await verify(copy, { mostFindings: 10 });
+      const everywhere: Change = (store) => store.run("UPDATE record SET signer = 'x'");
+      const { findings, moreFindings } = await verifyChanged(everywhere, { mostFindings: 10 });
       assert.deepEqual([findings.length, moreFindings], [10, size - 10]);
     });
 
@@ -178,43 +214,40 @@ for (const { name, missing, make, stop } of stores())
           (store) => store.run('DELETE FROM subtree WHERE number = 1'),
           (store) => store.run('DELETE FROM checkpoint WHERE tree_size > 299'),
         );
-        const copy = await changed(cut);
-        assert.equal((await verify(copy)).ok, true, 'nothing inside of the database tells');
-        assert.deepEqual(found((await verify(copy, { kept: await keptAt(300) })).findings), [
-          'truncated 299',
-        ]);
-        assert.deepEqual(found((await verify(copy, { since: await keptAt(300) })).findings), [
-          'truncated 299',
-        ]);
+        const kept = await keptAt(300);
+        assert.equal((await verifyChanged(cut)).ok, true, 'nothing inside of the database tells');
+        for (const options of [{ kept }, { since: kept }])
+          assert.deepEqual(found((await verifyChanged(cut, options)).findings), ['truncated 299']);
       });
 
       test('finds another history by the same hands', async () => {
-        const other = await make();
-        await fill(other, size, checkpointsAt, log.another());
-        assert.equal((await verify(other)).ok, true, 'it is whole, and signed with the same key');
-        for (const treeSize of [1, 300, 599]) {
-          const { findings } = await verify(other, { kept: await keptAt(treeSize) });
-          assert.deepEqual(found(findings), [`kept ${treeSize}`]);
-        }
-        assert.equal(found((await verify(other, { since: await keptAt(300) })).findings)[0], 'kept 300');
+        const keptBefore = await Promise.all([1, 300, 599].map(keptAt));
+        await whole.lend(async (store) => {
+          await store.clear();
+          await fill(store.location, size, checkpointsAt, log.another());
+          assert.equal((await verify(store)).ok, true, 'it is whole, and signed with the same key');
+          for (const kept of keptBefore) {
+            const { findings } = await verify(store, { kept });
+            assert.deepEqual(found(findings), [`kept ${kept.size}`]);
+            assert.equal(found((await verify(store, { since: kept })).findings)[0], `kept ${kept.size}`);
+          }
+        });
       });
     });
 
     describe('only what came after a kept checkpoint', () => {
       test('is verified, and begins where that ends', async () => {
+        const { root: wholeRoot } = await verify(whole);
         for (const treeSize of checkpointsAt) {
-          const { ok, from, root } = await verify(whole, {
-            since: await keptAt(treeSize),
-            keyring: log.keyring,
-          });
-          assert.deepEqual([ok, from, root], [true, treeSize, (await verify(whole)).root]);
+          const { ok, from, root } = await verify(whole, { since: await keptAt(treeSize) });
+          assert.deepEqual([ok, from, root], [true, treeSize, wholeRoot]);
         }
       });
       const later: [what: string, change: Change, found: string[]][] = [
         ['what lies before is not looked at', set('payload', 123, flip), []],
         ['what lies behind is', set('payload', 423, flip), ['payload 423']],
         [
-          'a record that names another one before it',
+          'what names another event before it',
           set('previous_leaf_hash', 311, flip),
           ['leaf 311', 'chain 311'],
         ],
@@ -230,20 +263,14 @@ for (const { name, missing, make, stop } of stores())
       ];
       for (const [what, change, wanted] of later)
         test(what, async () => {
-          const copy = await changed(change);
-          assert.deepEqual(found((await verify(copy, { since: await keptAt(300) })).findings), wanted);
+          const { findings } = await verifyChanged(change, { since: await keptAt(300) });
+          assert.deepEqual(found(findings), wanted);
         });
       test('cannot lie before what is asked', async () => {
         const options = { since: await keptAt(300), kept: await keptAt(256) };
         await assert.rejects(verify(whole, options), /of 256 records lies before --since, of 300/);
       });
     });
-
-    async function changed(change: Change): Promise<string> {
-      const copy = await tampering(whole).copy();
-      await change(tampering(copy));
-      return copy;
-    }
   });
 
 const found = (findings: VerifyReport['findings']): string[] =>

@@ -7,7 +7,7 @@
  * history that is whole too: only a checkpoint that was kept elsewhere (`kept`, `since`) finds that.
  */
 import type { AuditRecord } from '../platform/codec.ts';
-import { messageOf, UsageError } from '../platform/errors.ts';
+import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
 import type { Keyring } from '../platform/event-keys.ts';
 import type { LedgerReader } from './store.ts';
 import type { SignedCheckpoint } from './tlog/checkpoint.ts';
@@ -17,6 +17,7 @@ import type { VerifierKey } from './tlog/note.ts';
 import { compactRangeAt, MissingHashes } from './tlog/proofs.ts';
 import type { Finding } from './verify-findings.ts';
 import { Findings } from './verify-findings.ts';
+import { checkJobs } from './verify-jobs.ts';
 import { RecordChecks } from './verify-records.ts';
 import { TreeChecks } from './verify-tree.ts';
 
@@ -29,6 +30,8 @@ export interface VerifyOptions {
   readonly since?: SignedCheckpoint | null;
   /** The services' public keys: also checks the signature of each event. Costs some 60 µs an event. */
   readonly keyring?: Keyring | null;
+  /** Also compares the rows of jobs with what their records say. Takes as long again. */
+  readonly jobs?: boolean;
   readonly onProgress?: (done: number, size: number) => void;
   /** Findings that are told one by one; the rest is counted. 100 unless set. */
   readonly mostFindings?: number;
@@ -64,16 +67,24 @@ export async function verifyLedger(reader: LedgerReader, options: VerifyOptions)
   if (range !== null) await tree.begin();
   let next = from;
   for await (const batch of pages(reader, from, size)) {
-    if (from > 0) await records.fetchPredecessors(reader, batch, from);
-    for (const record of batch) {
+    if (from > 0) await records.fetchPredecessors(reader, batch.records, from);
+    for (const record of batch.records) {
       if (record.sequence > next) noteMissing(findings, records, next, record.sequence);
       next = record.sequence + 1;
       const leafHash = records.check(record);
       if (tree.size === record.sequence) await tree.add(record.leafHash, leafHash);
     }
+    if (batch.unreadable !== null) {
+      const { sequence, reason } = batch.unreadable;
+      if (sequence > next) noteMissing(findings, records, next, sequence);
+      findings.add('unreadable', sequence, `record ${sequence} cannot be read (${reason}); ${notCompared}`);
+      records.expectGaps(1);
+      next = sequence + 1;
+    }
     onProgress?.(next, size);
   }
   if (next < size) noteMissing(findings, records, next, size);
+  if (options.jobs === true) await checkJobs(reader, findings, records.jobs, { size, all: from === 0 });
   await tree.end(Math.max(size, since?.size ?? 0));
   const { list, more } = findings;
   return {
@@ -121,15 +132,49 @@ function noteMissing(findings: Findings, records: RecordChecks, first: number, n
 /** Small, so that what was read is garbage again before it is moved: five times as many take twice the memory. */
 const page = { records: 100, bytes: 4 * 1024 * 1024 };
 
+interface Batch {
+  readonly records: readonly AuditRecord[];
+  /** The record behind these, where it cannot be read. */
+  readonly unreadable: { readonly sequence: number; readonly reason: string } | null;
+  /** Where the next one begins; null after the last. */
+  readonly next: number | null;
+}
+
 /** The records from `from` to before `end`. The next page is under way while one is looked at. */
-async function* pages(reader: LedgerReader, from: number, end: number): AsyncGenerator<AuditRecord[]> {
-  for (let pending = reader.records(from, page); ; ) {
-    const batch = (await pending).filter(({ sequence }) => sequence < end);
-    const last = batch.at(-1);
-    if (last === undefined) return;
-    pending = last.sequence + 1 < end ? reader.records(last.sequence + 1, page) : Promise.resolve([]);
+async function* pages(reader: LedgerReader, from: number, end: number): AsyncGenerator<Batch> {
+  for (let pending = readPage(reader, from); ; ) {
+    const { records, unreadable, next } = await pending;
+    if (next === null) return;
+    const isLast = next >= end;
+    if (!isLast) pending = readPage(reader, next);
     // Whoever stops in between never asks for it.
     pending.catch(() => undefined);
-    yield batch;
+    yield { records: records.filter(({ sequence }) => sequence < end), unreadable, next };
+    if (isLast) return;
   }
+}
+
+/** A page; where a record in it cannot be read, those in front of it. */
+async function readPage(reader: LedgerReader, from: number): Promise<Batch> {
+  try {
+    const records = await reader.records(from, page);
+    const last = records.at(-1)?.sequence;
+    return { records, unreadable: null, next: last === undefined ? null : last + 1 };
+  } catch (error) {
+    if (error instanceof OperationalError) throw error;
+    return readOneByOne(reader, from);
+  }
+}
+
+/** Finds out which record it is that cannot be read. */
+async function readOneByOne(reader: LedgerReader, from: number): Promise<Batch> {
+  const records: AuditRecord[] = [];
+  for (let sequence = from; sequence < from + page.records; sequence += 1)
+    try {
+      records.push(...(await reader.recordsAt([sequence])));
+    } catch (error) {
+      if (error instanceof OperationalError) throw error;
+      return { records, unreadable: { sequence, reason: messageOf(error) }, next: sequence + 1 };
+    }
+  return { records, unreadable: null, next: from + page.records };
 }

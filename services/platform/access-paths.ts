@@ -8,3 +8,5 @@ export const userCredentials = (stateDir: string, user: NatsUser): string =>
   join(stateDir, 'access', `${user}.nk`);
 export const tenantCredentials = (stateDir: string, tenant: string): string =>
   join(stateDir, 'access', 'tenants', `${tenant}.nk`);
+/** Digests of the tokens that let somebody query the ledger. */
+export const queryTokensFile = (stateDir: string): string => join(stateDir, 'query-tokens.json');

@@ -34,6 +34,10 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_TENANT: 'tenant of the command line, `default` unless set',
   SANDBUS_LAUNCHER: 'the launcher, sandbox-runtime/build/launcher unless set',
   SANDBUS_HEALTH_ADDRESS: 'host:port where a service answers /livez and /readyz; none unless set',
+  SANDBUS_QUERY_ADDRESS:
+    'host:port where the audit service answers queries over HTTP; none unless set (`sandbus up`: a port on loopback)',
+  SANDBUS_QUERY_TOKENS:
+    'tokens for queries, made by `sandbus query-token`; <state>/query-tokens.json unless set',
   SANDBUS_LOG_LEVEL: 'trace, debug, info, warn, error or fatal; info unless set',
   SANDBUS_REPLICAS: 'replicas of each stream, 1 unless set',
   SANDBUS_SIZE_FACTOR: 'multiplies the size limit of each stream, 1 unless set',
@@ -59,6 +63,17 @@ export const knownVariables: Readonly<Record<string, string>> = {
   OTEL_METRIC_EXPORT_INTERVAL: 'how often metrics are exported, milliseconds; 60000 unless set',
 };
 
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** `host:port`, where something listens. */
+export const hostPort = z
+  .string()
+  .regex(/^[^\s:]+:\d{1,5}$/, 'must look like 127.0.0.1:8080')
+  .transform((text): HostPort => ({ host: text.split(':')[0] ?? '', port: Number(text.split(':')[1]) }));
+
 /** Variables that each service has in common. Services extend this with their own. */
 export const commonShape = {
   SANDBUS_NATS_URL: z
@@ -70,12 +85,7 @@ export const commonShape = {
   SANDBUS_SERVICE_KEYS: z.string().min(1).nullable().default(null),
   SANDBUS_EVENT_KEY: z.string().min(1).nullable().default(null),
   SANDBUS_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal']).default('info'),
-  SANDBUS_HEALTH_ADDRESS: z
-    .string()
-    .regex(/^[^\s:]+:\d{1,5}$/, 'must look like 127.0.0.1:8080')
-    .transform((text) => ({ host: text.split(':')[0] ?? '', port: Number(text.split(':')[1]) }))
-    .nullable()
-    .default(null),
+  SANDBUS_HEALTH_ADDRESS: hostPort.nullable().default(null),
   OTEL_EXPORTER_OTLP_ENDPOINT: z.url().nullable().default(null),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: z.url().nullable().default(null),
   OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: z.url().nullable().default(null),

@@ -43,7 +43,7 @@ export class Health {
 
   async report(): Promise<HealthReport> {
     const own = this.#checks.map((check) => check()).filter((reason) => reason !== null);
-    const reasons = [...own, ...(await this.#busReasons())];
+    const reasons = [...own, ...(await this.#busReasons()), ...this.#bus.writeTroubles];
     return { service: this.#service, ready: reasons.length === 0, reasons };
   }
 

@@ -170,10 +170,15 @@ export class JobStates {
 
   /**
    * Calls `onChange` with every job as it stands and as it changes; null for one that is removed. Resolves
-   * when all that there are have come; returns its stop.
+   * when all that there are have come; returns its stop. `onReset` tells that all states were deleted.
    */
-  watch(onChange: (key: string, snapshot: JobSnapshot | null) => void): Promise<() => void> {
-    return this.#bucket.watch((key, value) => onChange(key, value === null ? null : parsedOrNull(value)));
+  watch(
+    onChange: (key: string, snapshot: JobSnapshot | null) => void,
+    onReset: () => void = () => undefined,
+  ): Promise<() => void> {
+    const onValue = (key: string, value: KvValue | null) =>
+      onChange(key, value === null ? null : parsedOrNull(value));
+    return this.#bucket.watch(onValue, onReset);
   }
 }
 

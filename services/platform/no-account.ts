@@ -12,6 +12,7 @@ export const noUsage: JobFinished['usage'] = {
   throttledMicros: 0,
   stdinBytes: 0,
   oomKills: 0,
+  oomVictims: [],
 };
 
 export function noAccounts(unavailableReason: string): Accounts {

@@ -59,6 +59,7 @@ export const subjects = {
   job: (kind: Exclude<JobEventKind, 'routed'>, job: JobRef) => `job.${kind}.${job.tenant}.${job.jobId}`,
   work: (route: Route, job: JobRef) =>
     `work.${route.runtime}.${route.deviceClass}.${job.tenant}.${job.jobId}`,
+  workOf: (job: JobRef) => `work.*.*.${job.tenant}.${job.jobId}`,
   log: (job: JobRef, stream: LogStream) => `log.${job.tenant}.${job.jobId}.${stream}`,
   logsOf: (job: JobRef) => `log.${job.tenant}.${job.jobId}.*`,
   trace: (service: string) => `trace.${service}`,
@@ -275,11 +276,17 @@ export const streamOfBucket = (bucket: (typeof kvBuckets)[number]['name']): stri
 export const terminalEventBytes = 192 * 1024;
 export const kvKey = (job: JobRef): string => `${job.tenant}.${job.jobId}`;
 
+/** `keepMs`: so long after its last use an object is kept at least; then it is collected. */
 export const objectBuckets = [
-  { name: 'plugins', maxBytes: 1024 * mebibyte },
-  { name: 'artifacts', maxBytes: 512 * mebibyte },
+  /** Plugins, inputs and standard inputs; also kept until the deadline of every job that needs them. */
+  { name: 'plugins', maxBytes: 1024 * mebibyte, keepMs: 24 * hourMs },
+  { name: 'artifacts', maxBytes: 512 * mebibyte, keepMs: 7 * 24 * hourMs },
 ] as const;
-export const artifactKey = (tenant: string, sha256: string): string => `${tenant}.${sha256}`;
+export type ObjectBucketName = (typeof objectBuckets)[number]['name'];
+/** A tenant's own: what others have stored, the same bytes or not, it neither sees nor uses. */
+export const objectKey = (tenant: string, sha256: string): string => `${tenant}.${sha256}`;
+export const keepMsOf = (bucket: ObjectBucketName): number =>
+  objectBuckets.find(({ name }) => name === bucket)?.keepMs ?? 0;
 
 /** Chunks of an upload or download. */
 export const chunkBytes = 512 * 1024;

@@ -62,6 +62,10 @@ export class Endings {
     this.#open.delete(key);
   }
 
+  forgetAll(): void {
+    this.#open.clear();
+  }
+
   /** Throws OperationalError when the bus does not answer. */
   async tick(): Promise<void> {
     const now = this.#parts.clock.monotonicMs();

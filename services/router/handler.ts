@@ -123,7 +123,7 @@ export async function rejectExhausted(parts: RouterParts, delivery: Delivery, de
 }
 
 /** Handles one JobCancelRequested. */
-export async function handleCancel(parts: RouterParts, delivery: Delivery): Promise<void> {
+export async function handleCancel(parts: RouterParts, delivery: StreamMessage): Promise<void> {
   const { telemetry } = parts.context;
   const request = readJobEvent('JobCancelRequested', delivery);
   const snapshot = await parts.states.read(request);
@@ -149,7 +149,7 @@ interface Cancelling {
   readonly span: Span;
 }
 
-async function cancel(parts: RouterParts, delivery: Delivery, { request, snapshot, span }: Cancelling) {
+async function cancel(parts: RouterParts, delivery: StreamMessage, { request, snapshot, span }: Cancelling) {
   const { bus, clock, log } = parts.context;
   const decision = decideCancel(snapshot.entry, request, clock.nowMs());
   span.setAttribute('sandbus.decision', decision.kind);

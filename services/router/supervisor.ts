@@ -15,6 +15,7 @@ import { supervise } from './decide.ts';
 import { Endings } from './endings.ts';
 import type { RouterParts } from './handler.ts';
 import { HeldJobs } from './held-jobs.ts';
+import { Restoration } from './restore.ts';
 
 const tickMs = 1_000;
 
@@ -31,10 +32,24 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   const held = new HeldJobs(parts);
   const bug = Promise.withResolvers<never>();
   bug.promise.catch(() => undefined);
+  const restoration = new Restoration(parts, (key) => jobs.has(key));
+  const onReset = () => {
+    for (const key of jobs.keys()) {
+      parts.admission.forget(key);
+      leases.forget(key);
+    }
+    jobs.clear();
+    endings.forgetAll();
+    parts.context.log.error('the states of the jobs were deleted: they are restored from the bus');
+    restoration.begin();
+  };
   const letGo = () => void held.letGo().catch(bug.reject);
   const stopWatch = await parts.states.watch((key, snapshot) => {
     if (snapshot === null) parts.admission.forget(key);
-    else parts.admission.see(snapshot.entry);
+    else {
+      parts.admission.see(snapshot.entry);
+      restoration.see(snapshot.entry);
+    }
     if (snapshot === null || snapshot.entry.state === 'ended') {
       if (jobs.has(key)) letGo();
       jobs.delete(key);
@@ -42,7 +57,9 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
       if (snapshot === null) endings.forget(key);
       else endings.see(snapshot);
     } else jobs.set(key, snapshot);
-  });
+  }, onReset);
+  // They may have been deleted while no router ran.
+  restoration.begin();
   // A router that died after it had let a held job go may not have come to say so.
   for (const [key, { entry }] of jobs)
     if (entry.state === 'open' && entry.runtime !== null && entry.held !== null)
@@ -51,7 +68,9 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
   const timer = setInterval(() => {
     if (ticking) return;
     ticking = true;
-    const work = tick(parts, jobs, leases).then(() => Promise.all([settle(parts, endings), held.letGo()]));
+    const work = tick(parts, jobs, leases).then(() =>
+      Promise.all([settle(parts, endings, restoration), held.letGo()]),
+    );
     void work.catch(bug.reject).finally(() => {
       ticking = false;
     });
@@ -88,12 +107,20 @@ async function tick(
   }
 }
 
-async function settle({ context: { log } }: RouterParts, endings: Endings): Promise<void> {
+async function settle(
+  { context: { log } }: RouterParts,
+  endings: Endings,
+  restoration: Restoration,
+): Promise<void> {
   try {
     await endings.tick();
+    await restoration.tick();
   } catch (error) {
     if (!(error instanceof OperationalError)) throw error;
-    log.warn({ code: error.code, error: error.message }, 'could not look after ended jobs; will try again');
+    log.warn(
+      { code: error.code, error: error.message },
+      'could not look after ended or lost states; will try again',
+    );
   }
 }
 

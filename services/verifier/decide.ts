@@ -21,6 +21,8 @@ export interface VerifyFacts {
   readonly submissionSequence: number;
   /** Null when they are not in the store. */
   readonly plugin: PluginFacts | null;
+  /** Which of its other uploads is not in the store, in words; null when all are. */
+  readonly missingUpload?: string | null;
   readonly trustStore: TrustStore | null;
   readonly trustStoreProblem?: Rejection | null;
   readonly policy: Policy | null;
@@ -44,7 +46,7 @@ export function decideSubmission(
       job,
       facts,
       'PLUGIN_UNAVAILABLE',
-      `no upload has the SHA-256 ${job.plugin.content.sha256}`,
+      `tenant ${job.tenant} has no upload with the SHA-256 ${job.plugin.content.sha256} (any more)`,
     );
   const trust = decideTrust(
     {
@@ -75,6 +77,7 @@ export function decideSubmission(
       'DIGEST_MISMATCH',
       `the submission says SHA-256 ${job.plugin.content.sha256}, its bytes have ${facts.plugin.sha256}`,
     );
+  if (facts.missingUpload != null) return rejected(job, facts, 'PLUGIN_UNAVAILABLE', facts.missingUpload);
   return { kind: 'verified', event: verified(job, facts, facts.plugin, trust) };
 }
 

@@ -75,6 +75,29 @@ const cases: [what: string, change: Partial<JobSubmitted>, fault: RegExp | null]
     },
     /there twice/,
   ],
+  [
+    'an input where another needs a folder',
+    {
+      inputs: [
+        { name: 'a/b/c', content },
+        { name: 'a/b', content },
+      ],
+    },
+    /input "a\/b": a file cannot be there/,
+  ],
+  [
+    'inputs side by side, with names that begin alike',
+    {
+      inputs: [
+        { name: 'a/b', content },
+        { name: 'a/bc', content },
+        { name: 'a.b', content },
+      ],
+    },
+    null,
+  ],
+  ['an input in the place of the outputs', input('out'), /input "out": a file cannot be there/],
+  ['an input among the outputs', input('out/seed.txt'), null],
   ['no attempt at all', { maxAttempts: 0 }, /maxAttempts is 0/],
   ['a deadline in a month', { deadline: 30 * 86_400_000_000 }, /deadline is more than 6 days/],
   [

@@ -80,6 +80,18 @@ function inputNamesFault({ inputs }: JobSubmitted): string | null {
     if (seen.has(name)) return `input ${JSON.stringify(name.slice(0, 80))} is there twice`;
     seen.add(name);
   }
+  return collision(seen);
+}
+
+/** A name that is a file for one input and a folder for another; `out` is the folder of the outputs. */
+function collision(names: ReadonlySet<string>): string | null {
+  for (const name of names) {
+    const parts = name.split('/');
+    const folders = parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('/'));
+    const file = name === 'out' ? name : folders.find((folder) => names.has(folder));
+    if (file !== undefined)
+      return `input ${JSON.stringify(file.slice(0, 80))}: a file cannot be there, since it is a folder`;
+  }
   return null;
 }
 

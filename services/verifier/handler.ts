@@ -18,7 +18,8 @@ import { ceilingsOf } from '../trust/index.ts';
 import type { TrustStoreKeeper } from '../trust-store/keeper.ts';
 import type { VerifyDecision } from './decide.ts';
 import { deadlineOf, decideSubmission } from './decide.ts';
-import { findPlugin, storePlugin } from './plugins.ts';
+import { findFault } from './form.ts';
+import { findPlugin, keepUploads, storePlugin } from './plugins.ts';
 
 export interface VerifierParts {
   readonly context: ServiceContext;
@@ -133,7 +134,11 @@ async function openJob(
 }
 
 async function decide(parts: VerifierParts, job: JobSubmitted, delivery: Delivery): Promise<VerifyDecision> {
-  const plugin = await findPlugin(job.plugin.content, parts.plugins);
+  const deadlineMs = deadlineOf(job, delivery.publishedAtMs) / 1000;
+  const plugin = await findPlugin(job, parts.plugins);
+  // What is not in form may name thousands of uploads: it is rejected without a look at them.
+  const inForm = findFault(job, delivery.publishedAtMs) === null;
+  const missingUpload = inForm ? await keepUploads(job, deadlineMs, parts.plugins) : null;
   const { store, problem } = await parts.trust.current();
   if (
     problem?.reason === 'TRUST_STORE_OUTDATED' &&
@@ -148,6 +153,7 @@ async function decide(parts: VerifierParts, job: JobSubmitted, delivery: Deliver
       publishedAtMs: delivery.publishedAtMs,
       submissionSequence: delivery.sequence,
       plugin,
+      missingUpload,
       trustStore: store,
       trustStoreProblem: problem,
       policy: parts.policy.current(),
@@ -155,7 +161,7 @@ async function decide(parts: VerifierParts, job: JobSubmitted, delivery: Deliver
     parts.memory,
   );
   if (decision.kind === 'verified' && plugin !== null)
-    await storePlugin(job.plugin.content, plugin, parts.plugins);
+    await storePlugin(job, plugin, { deadlineMs, store: parts.plugins });
   return decision;
 }
 

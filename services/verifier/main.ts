@@ -1,4 +1,5 @@
 /** The verifier: no job goes on before its signature, digest, trust, expiry and policy are checked. Serves uploads. */
+import { keepCollecting } from '../platform/collecting.ts';
 import { consume } from '../platform/consume.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
 import { JobStates } from '../platform/job-state.ts';
@@ -15,6 +16,7 @@ import type { VerifierParts } from './handler.ts';
 import { handleSubmission, rejectExhausted } from './handler.ts';
 import { OpenUploads } from './open-uploads.ts';
 import { RevocationSweep } from './sweep.ts';
+import { SeenContent } from './upload-progress.ts';
 import { answerUpload } from './uploads.ts';
 
 const slots = 32;
@@ -22,6 +24,8 @@ const maxDeliveries = 20;
 const maxUploadBytes = 256 * 1024 * 1024;
 /** Of one tenant, at one time. */
 const uploadQuota = { uploads: 64, bytes: 2 * maxUploadBytes };
+/** Of the store. */
+const tenantShare = 0.5;
 
 export const start: StartService = async (context) => {
   const { bus, log, clock } = context;
@@ -42,10 +46,23 @@ export const start: StartService = async (context) => {
   // What was revoked while no verifier ran.
   if (trust.latest.store !== null) sweep.onStore(trust.latest.store);
   const progress = await bus.kv('uploads');
-  const open = await OpenUploads.watch(progress, uploadQuota, clock);
-  const refuse = (tenant: string, size: number) => open.refuse(tenant, size);
-  const uploads = { plugins, uploads: progress, log, maxBytes: maxUploadBytes, refuse };
+  const { maxBytes: storeBytes } = await bus.streamState('OBJ_plugins');
+  const open = await OpenUploads.watch(
+    progress,
+    { ...uploadQuota, storedBytes: tenantShare * storeBytes },
+    clock,
+  );
+  const uploads = {
+    ...{ plugins, uploads: progress, log, maxBytes: maxUploadBytes, seen: new SeenContent() },
+    refuse: (tenant: string, size: number) => open.refuse(tenant, size),
+    onStored: (key: string, size: number) => open.noteStored(key, size),
+  };
   open.keepCollecting(uploads, log);
+  const stopCollecting = keepCollecting({
+    ...{ bucket: plugins, log, nowMs: () => clock.nowMs() },
+    growing: () => open.growing,
+    onKept: (kept) => open.noteAllStored(kept),
+  });
   const stopUploads = bus.serve(requestFilters.upload, 'verifier', (request) =>
     answerUpload(uploads, request),
   );
@@ -67,6 +84,7 @@ export const start: StartService = async (context) => {
     stop: async () => {
       stopUploads();
       open.stop();
+      stopCollecting();
       await loop.stop();
       await trust.stop();
       await sweep.stop();

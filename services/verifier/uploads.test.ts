@@ -4,9 +4,10 @@ import { after, before, test } from 'node:test';
 import type { TestNats } from '../../test/with-nats.ts';
 import { eventually, startTestNats } from '../../test/with-nats.ts';
 import { createLogger } from '../platform/log.ts';
-import { chunkBytes, headerNames, requestFilters, subjects } from '../platform/topology.ts';
+import { chunkBytes, headerNames, objectKey, requestFilters, subjects } from '../platform/topology.ts';
 import { OpenUploads } from './open-uploads.ts';
 import { sha256Hex } from './plugins.ts';
+import { readProgress, SeenContent } from './upload-progress.ts';
 import type { UploadParts } from './uploads.ts';
 import { answerUpload } from './uploads.ts';
 
@@ -25,11 +26,14 @@ before(async () => {
     log: createLogger('test', 'fatal'),
     maxBytes,
     refuse: (tenant, size) => open.refuse(tenant, size),
+    seen: new SeenContent(),
+    onStored: (key, size) => open.noteStored(key, size),
   };
-  open = await OpenUploads.watch(parts.uploads, { uploads: 3, bytes: 2 * maxBytes }, clock);
-  // Two verifiers share the chunks of one upload between them.
-  for (let i = 0; i < 2; i++)
-    bus.serve(requestFilters.upload, 'verifier', (request) => answerUpload(parts, request));
+  const quota = { uploads: 3, bytes: 2 * maxBytes, storedBytes: 4 * maxBytes };
+  open = await OpenUploads.watch(parts.uploads, quota, clock);
+  // Two verifiers share the chunks of one upload between them: neither sees all of them.
+  for (const verifier of [parts, { ...parts, seen: new SeenContent() }])
+    bus.serve(requestFilters.upload, 'verifier', (request) => answerUpload(verifier, request));
 });
 after(async () => {
   open.stop();
@@ -55,7 +59,8 @@ async function sendAll(bytes: Uint8Array, sha256 = sha256Hex(bytes), from = 0) {
 
 async function stored(sha256: string): Promise<Buffer | null> {
   const chunks: Uint8Array[] = [];
-  const there = await parts.plugins.read(sha256, sha256, (chunk) => void chunks.push(chunk));
+  const key = objectKey('acme', sha256);
+  const there = await parts.plugins.read(key, sha256, (chunk) => void chunks.push(chunk));
   return there ? Buffer.concat(chunks) : null;
 }
 
@@ -63,7 +68,7 @@ test('chunks become one object, whichever verifier takes them', async () => {
   const bytes = randomBytes(3 * chunkBytes + 17);
   assert.deepEqual(await sendAll(bytes), { error: null, offset: bytes.length, complete: true });
   assert.deepEqual(await stored(sha256Hex(bytes)), bytes);
-  const info = await parts.plugins.info(sha256Hex(bytes));
+  const info = await parts.plugins.info(objectKey('acme', sha256Hex(bytes)));
   assert.deepEqual(Buffer.from(info?.metadata.head ?? '', 'base64'), bytes.subarray(0, 256));
 });
 
@@ -101,12 +106,47 @@ test('bytes that are not those of the digest are refused and forgotten', async (
   const promised = sha256Hex(randomBytes(8));
   const reply = await sendAll(bytes, promised);
   assert.equal(reply?.error, 'DIGEST_MISMATCH');
-  assert.equal(await parts.plugins.info(promised), null);
+  assert.equal(await parts.plugins.info(objectKey('acme', promised)), null);
   assert.deepEqual(await send(promised, bytes.length, 0, new Uint8Array()), {
     error: null,
     offset: 0,
     complete: false,
   });
+});
+
+test("another tenant's upload is neither seen nor used: the same bytes come again, and are another object", async () => {
+  const bytes = randomBytes(chunkBytes + 5);
+  const sha256 = sha256Hex(bytes);
+  await sendAll(bytes);
+  const unknown = { error: null, offset: 0, complete: false };
+  assert.deepEqual(await send(sha256, bytes.length, 0, new Uint8Array(), 'other'), unknown);
+  assert.equal(await parts.plugins.info(objectKey('other', sha256)), null);
+  assert.notEqual(await parts.plugins.info(objectKey('acme', sha256)), null);
+});
+
+/** An upload of which a verifier added `second` to the store, and died before it noted that. */
+async function brokenOff(second: (bytes: Buffer) => Uint8Array) {
+  const bytes = randomBytes(2 * chunkBytes);
+  const sha256 = sha256Hex(bytes);
+  await send(sha256, bytes.length, 0, bytes.subarray(0, chunkBytes));
+  const stored = await parts.uploads.get(objectKey('acme', sha256));
+  const { id, last } = readProgress(stored?.value ?? new Uint8Array());
+  assert.notEqual(await parts.plugins.append(id, second(bytes), last), null);
+  return { bytes, sha256 };
+}
+
+test('a chunk that is stored and not noted is not stored twice', async () => {
+  const { bytes, sha256 } = await brokenOff((all) => all.subarray(chunkBytes));
+  const done = { error: null, offset: bytes.length, complete: true };
+  assert.deepEqual(await sendAll(bytes, sha256, chunkBytes), done);
+  assert.deepEqual(await stored(sha256), bytes);
+});
+
+test('other bytes where a chunk belongs: the upload is begun again', async () => {
+  const { bytes, sha256 } = await brokenOff(() => randomBytes(chunkBytes));
+  assert.equal((await sendAll(bytes, sha256, chunkBytes))?.error, 'UPLOAD_LOST');
+  await sendAll(bytes, sha256);
+  assert.deepEqual(await stored(sha256), bytes);
 });
 
 const refused: [what: string, code: string, request: () => ReturnType<typeof send>][] = [
@@ -117,6 +157,7 @@ const refused: [what: string, code: string, request: () => ReturnType<typeof sen
     'MALFORMED',
     () => send('b'.repeat(64), 2 * chunkBytes, 0, new Uint8Array(chunkBytes + 1)),
   ],
+  ['a chunk too short', 'MALFORMED', () => send('b'.repeat(64), chunkBytes, 0, new Uint8Array(100))],
   ['a digest that is none', 'MALFORMED', () => send('xyz', 1, 0, new Uint8Array(1))],
   ['a tenant that is none', 'MALFORMED', () => send('b'.repeat(64), 1, 0, new Uint8Array(1), 'ACME')],
 ];
@@ -126,24 +167,28 @@ for (const [what, code, request] of refused)
 test('a tenant has a quota of uploads that have begun; another tenant has its own; abandoned ones make room', async () => {
   const begin = async (tenant: string) => {
     const bytes = randomBytes(chunkBytes);
-    return { bytes, answer: await send(sha256Hex(bytes), bytes.length, 0, bytes.subarray(0, 1000), tenant) };
+    return { bytes, answer: await send(sha256Hex(bytes), bytes.length, 0, bytes.subarray(0, 4096), tenant) };
   };
   const begun = [await begin('greedy'), await begin('greedy'), await begin('greedy')];
   await eventually('seen', () => open.refuse('greedy', 1) !== null);
   assert.equal((await begin('greedy')).answer.error, 'QUOTA_EXCEEDED');
   assert.equal((await begin('modest')).answer.error, null);
+  const [first] = begun;
+  const sha256 = sha256Hex(first?.bytes ?? new Uint8Array());
+  const { id } = readProgress((await parts.uploads.get(`greedy.${sha256}`))?.value ?? new Uint8Array());
+  assert.notEqual(await parts.plugins.chunkAfter(id, 0), null);
   assert.equal(await open.collect(parts), 0);
   nowMs += 7 * 3_600_000;
   assert.ok((await open.collect(parts)) >= 3);
-  const [first] = begun;
-  const sha256 = sha256Hex(first?.bytes ?? new Uint8Array());
   assert.equal(await parts.uploads.get(`greedy.${sha256}`), null);
-  const part = sha256Hex(first?.bytes.subarray(0, 1000) ?? new Uint8Array());
-  assert.equal(await parts.plugins.info(`part.greedy.${sha256}.0.${part}`), null);
+  assert.equal(await parts.plugins.chunkAfter(id, 0), null);
   assert.equal((await begin('greedy')).answer.error, null);
 });
 
 test('more bytes than the quota are refused before they come', async () => {
   assert.match(open.refuse('large', 2 * maxBytes + 1) ?? '', /at most/);
   assert.equal(open.refuse('large', 2 * maxBytes), null);
+  open.noteStored(objectKey('large', 'a'.repeat(64)), 3 * maxBytes);
+  assert.match(open.refuse('large', 2 * maxBytes) ?? '', /in the store, at most/);
+  assert.equal(open.refuse('small', 2 * maxBytes), null);
 });

@@ -1,16 +1,18 @@
 /**
  * Uploads by request and reply: `upload.<tenant>.<sha256>`, in chunks, resumable, digest-checked. Any verifier may
- * answer any chunk: how far an upload has come is in KV, its parts are objects, nothing is in this process.
+ * answer any chunk: how far an upload has come is in KV, and the chunks grow in the store to what becomes the object when
+ * its digest is right. Each chunk is added by compare-and-set, so that none is there twice.
  */
 import { createHash } from 'node:crypto';
-import { z } from 'zod';
 import { messageOf, OperationalError } from '../platform/errors.ts';
 import type { Logger } from '../platform/log.ts';
 import type { Reply, Request } from '../platform/nats/bus.ts';
-import type { KvBucket } from '../platform/nats/kv.ts';
+import type { KvBucket, KvValue } from '../platform/nats/kv.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
-import { chunkBytes, headerNames, isSha256, isTenant } from '../platform/topology.ts';
-import { objectMetadata, sha256Hex } from './plugins.ts';
+import { chunkBytes, headerNames, isSha256, isTenant, objectKey } from '../platform/topology.ts';
+import { objectMetadata } from './plugins.ts';
+import type { Content, Progress, SeenContent } from './upload-progress.ts';
+import { parseProgress, progressBytes, readProgress } from './upload-progress.ts';
 
 export interface UploadParts {
   readonly plugins: ObjectBucket;
@@ -20,6 +22,9 @@ export interface UploadParts {
   readonly maxBytes: number;
   /** Why a tenant may not begin an upload of this size; null when it may. */
   readonly refuse: (tenant: string, size: number) => string | null;
+  readonly seen: SeenContent;
+  /** Told what has come whole. */
+  readonly onStored: (key: string, size: number) => void;
 }
 
 /** A request that is refused; the code stands in the reply's Sandbus-Error header. */
@@ -31,20 +36,22 @@ class UploadRefused extends Error {
   }
 }
 
-const progressShape = z.object({
-  size: z.number(),
-  /** When the last part came. */
-  touchedAtMs: z.number().default(0),
-  parts: z.array(z.object({ sha256: z.string(), length: z.number() })),
-});
-type Progress = z.infer<typeof progressShape>;
+/** A chunk that is not the last has at least so many bytes: each costs the store some of its own. */
+const leastChunkBytes = 4096;
 
 interface Chunk {
+  /** `<tenant>.<sha256>`: of the progress, and of the object. */
+  readonly key: string;
   readonly tenant: string;
   readonly sha256: string;
   readonly size: number;
   readonly offset: number;
   readonly bytes: Uint8Array;
+}
+
+interface Answer {
+  readonly offset: number;
+  readonly complete: boolean;
 }
 
 /** Answers one chunk. Never throws. */
@@ -63,139 +70,138 @@ export async function answerUpload(parts: UploadParts, request: Request): Promis
 
 function parseChunk(request: Request, maxBytes: number): Chunk {
   const [, tenant = '', sha256 = ''] = request.subject.split('.');
+  const { data: bytes } = request;
   if (!isTenant(tenant) || !isSha256(sha256))
-    throw new UploadRefused(
-      'MALFORMED',
-      'the subject must be upload.<tenant>.<64 hex digits of the SHA-256>',
-    );
+    throw malformed('the subject must be upload.<tenant>.<64 hex digits of the SHA-256>');
   const size = wholeHeader(request, headerNames.size);
   const offset = wholeHeader(request, headerNames.offset);
   if (size > maxBytes) throw new UploadRefused('PLUGIN_TOO_LARGE', `${size} bytes, at most ${maxBytes}`);
-  if (request.data.length > chunkBytes)
-    throw new UploadRefused('MALFORMED', `a chunk of ${request.data.length} bytes, at most ${chunkBytes}`);
-  if (offset + request.data.length > size)
-    throw new UploadRefused(
-      'MALFORMED',
-      `offset ${offset} and ${request.data.length} bytes exceed the size ${size}`,
-    );
-  return { tenant, sha256, size, offset, bytes: request.data };
+  if (bytes.length > chunkBytes) throw malformed(`a chunk of ${bytes.length} bytes, at most ${chunkBytes}`);
+  if (offset + bytes.length > size)
+    throw malformed(`offset ${offset} and ${bytes.length} bytes exceed the size ${size}`);
+  if (bytes.length > 0 && bytes.length < leastChunkBytes && offset + bytes.length < size)
+    throw malformed(`a chunk of ${bytes.length} bytes, at least ${leastChunkBytes} before the last`);
+  return { key: objectKey(tenant, sha256), tenant, sha256, size, offset, bytes };
 }
+
+const malformed = (message: string): UploadRefused => new UploadRefused('MALFORMED', message);
 
 function wholeHeader(request: Request, name: string): number {
   const text = request.headers[name] ?? '';
-  if (!/^\d{1,15}$/.test(text)) throw new UploadRefused('MALFORMED', `header ${name} must be a whole number`);
+  if (!/^\d{1,15}$/.test(text)) throw malformed(`header ${name} must be a whole number`);
   return Number(text);
 }
 
-async function takeChunk(parts: UploadParts, chunk: Chunk): Promise<{ offset: number; complete: boolean }> {
+async function takeChunk(parts: UploadParts, chunk: Chunk): Promise<Answer> {
   const done = { offset: chunk.size, complete: true };
-  if ((await parts.plugins.info(chunk.sha256)) !== null) return done;
-  const key = `${chunk.tenant}.${chunk.sha256}`;
-  const stored = await parts.uploads.get(key);
+  if (await parts.plugins.keep(chunk.key)) return done;
+  const stored = await parts.uploads.get(chunk.key);
   const progress = stored === null ? newUpload(parts, chunk) : readProgress(stored.value);
   if (progress.size !== chunk.size)
-    throw new UploadRefused('MALFORMED', `this upload began with size ${progress.size}, not ${chunk.size}`);
-  const have = offsetOf(progress);
-  const isNext = chunk.offset === have && (chunk.bytes.length > 0 || chunk.size === 0);
-  if (!isNext) return { offset: have, complete: false };
+    throw malformed(`this upload began with size ${progress.size}, not ${chunk.size}`);
+  const isNext = chunk.offset === progress.offset && (chunk.bytes.length > 0 || chunk.size === 0);
+  if (!isNext) return { offset: progress.offset, complete: false };
 
-  const grown = await addPart(parts, chunk, progress);
-  if (offsetOf(grown) === chunk.size) {
-    await assemble(parts, chunk, grown);
+  const grown = await grow(parts, chunk, progress, stored);
+  if (grown.offset === chunk.size) {
+    await complete(parts, chunk, grown);
     return done;
   }
-  const saved = Buffer.from(JSON.stringify(grown));
-  const won =
-    stored === null
-      ? await parts.uploads.create(key, saved)
-      : await parts.uploads.update(key, saved, stored.revision);
   // Another request was first with the same chunk: the sender goes on from where that one left it.
-  return won === null ? { offset: have, complete: false } : { offset: offsetOf(grown), complete: false };
+  const won = await save(parts, chunk, grown, stored);
+  return { offset: won ? grown.offset : progress.offset, complete: false };
 }
 
-function newUpload({ refuse }: UploadParts, { tenant, size, bytes }: Chunk): Progress {
+function newUpload({ refuse, plugins }: UploadParts, { tenant, size, bytes }: Chunk): Progress {
   // What comes whole in one chunk is never open.
   const refusal = bytes.length === size ? null : refuse(tenant, size);
   if (refusal !== null) throw new UploadRefused('QUOTA_EXCEEDED', refusal);
-  return { size, touchedAtMs: Date.now(), parts: [] };
+  return { size, touchedAtMs: Date.now(), id: plugins.begin(), offset: 0, chunks: 0, last: 0 };
 }
 
-async function addPart(parts: UploadParts, chunk: Chunk, progress: Progress): Promise<Progress> {
-  if (chunk.bytes.length === 0) return progress;
-  const sha256 = sha256Hex(chunk.bytes);
-  await parts.plugins.put(partKey(chunk, progress.parts.length, sha256), [chunk.bytes]);
-  return {
-    size: progress.size,
-    touchedAtMs: Date.now(),
-    parts: [...progress.parts, { sha256, length: chunk.bytes.length }],
-  };
+async function save({ uploads }: UploadParts, { key }: Chunk, progress: Progress, before: KvValue | null) {
+  const bytes = progressBytes(progress);
+  const revision =
+    before === null ? await uploads.create(key, bytes) : await uploads.update(key, bytes, before.revision);
+  return revision !== null;
 }
 
-/** Joins the parts into one object if they are what was promised; a wrong upload is forgotten whole. */
-async function assemble(parts: UploadParts, chunk: Chunk, progress: Progress): Promise<void> {
-  const hash = createHash('sha256');
-  let head: Uint8Array = new Uint8Array();
-  for await (const bytes of partBytes(parts, chunk, progress)) {
-    if (head.length === 0) head = bytes;
-    hash.update(bytes);
-  }
-  const actual = hash.digest('hex');
-  if (actual === chunk.sha256)
-    await parts.plugins.put(chunk.sha256, partBytes(parts, chunk, progress), objectMetadata(head));
-  await forget(parts, chunk, progress);
-  if (actual !== chunk.sha256)
+async function grow(
+  parts: UploadParts,
+  chunk: Chunk,
+  progress: Progress,
+  stored: KvValue | null,
+): Promise<Progress> {
+  const { bytes, offset } = chunk;
+  if (bytes.length === 0) return progress;
+  const { plugins, seen } = parts;
+  const last =
+    (await plugins.append(progress.id, bytes, progress.last)) ??
+    (await sameChunk(parts, chunk, progress, stored));
+  seen.add(progress.id, offset, bytes);
+  const touchedAtMs = Date.now();
+  return { ...progress, touchedAtMs, offset: offset + bytes.length, chunks: progress.chunks + 1, last };
+}
+
+/**
+ * There is a chunk already where this one belongs: by another request that is under way, or by a verifier that died before
+ * it could note it. The same bytes are as good as ours.
+ */
+async function sameChunk(
+  parts: UploadParts,
+  { key, bytes }: Chunk,
+  { id, last }: Progress,
+  stored: KvValue | null,
+): Promise<number> {
+  const found = await parts.plugins.chunkAfter(id, last);
+  if (found !== null && Buffer.compare(found.data, bytes) === 0) return found.sequence;
+  const now = await parts.uploads.get(key);
+  if (now?.revision === stored?.revision) await forget(parts, key, id);
+  throw new OperationalError(
+    'UPLOAD_LOST',
+    'the chunks of this upload are not those that were noted; begin again',
+  );
+}
+
+/** Makes the chunks an object if they are what was promised; a wrong upload is forgotten whole. */
+async function complete(parts: UploadParts, chunk: Chunk, progress: Progress): Promise<void> {
+  const { plugins, uploads, seen, onStored } = parts;
+  const { id, size, chunks } = progress;
+  const { sha256, head } = seen.take(id, size) ?? (await readAgain(parts, chunk, progress));
+  const actual = Buffer.from(sha256).toString('hex');
+  if (actual !== chunk.sha256) {
+    await forget(parts, chunk.key, id);
     throw new UploadRefused(
       'DIGEST_MISMATCH',
       `the bytes have SHA-256 ${actual}, not ${chunk.sha256}; begin again`,
     );
-}
-
-async function* partBytes(parts: UploadParts, chunk: Chunk, progress: Progress): AsyncIterable<Uint8Array> {
-  for (const [index, part] of progress.parts.entries()) {
-    const chunks: Uint8Array[] = [];
-    const key = partKey(chunk, index, part.sha256);
-    const there = await parts.plugins.read(key, part.sha256, (bytes) => void chunks.push(bytes));
-    if (!there) {
-      await forget(parts, chunk, progress);
-      throw new OperationalError('UPLOAD_LOST', `part ${index} of the upload is gone; begin again`);
-    }
-    yield Buffer.concat(chunks);
   }
+  const written = { id, size, chunks, maxChunkBytes: chunkBytes, sha256 };
+  const ours = await plugins.describe(chunk.key, written, objectMetadata(head));
+  onStored(chunk.key, size);
+  if (ours) await uploads.remove(chunk.key);
+  else await forget(parts, chunk.key, id);
 }
 
-/** Forgets an upload that nobody goes on with, and its parts. `key` is that of its progress. */
+async function readAgain({ plugins }: UploadParts, { key }: Chunk, progress: Progress): Promise<Content> {
+  const hash = createHash('sha256');
+  let head: Uint8Array = new Uint8Array();
+  await plugins.readChunks(key, progress, (bytes) => {
+    if (head.length === 0) head = bytes;
+    hash.update(bytes);
+  });
+  return { sha256: hash.digest(), head };
+}
+
+/** Forgets an upload that nobody goes on with, and its chunks. `key` is that of its progress. */
 export async function forgetUpload(parts: UploadParts, key: string): Promise<void> {
-  const [tenant = '', sha256 = ''] = key.split('.');
   const stored = await parts.uploads.get(key);
   const progress = stored === null ? null : parseProgress(stored.value);
-  if (progress !== null) await forget(parts, { tenant, sha256 }, progress);
+  if (progress !== null) await forget(parts, key, progress.id);
 }
 
-type UploadName = Pick<Chunk, 'tenant' | 'sha256'>;
-
-async function forget(parts: UploadParts, chunk: UploadName, progress: Progress): Promise<void> {
-  await parts.uploads.remove(`${chunk.tenant}.${chunk.sha256}`);
-  for (const [index, part] of progress.parts.entries())
-    await parts.plugins.delete(partKey(chunk, index, part.sha256));
-}
-
-const partKey = (chunk: UploadName, index: number, sha256: string): string =>
-  `part.${chunk.tenant}.${chunk.sha256}.${index}.${sha256}`;
-
-const offsetOf = (progress: Progress): number => progress.parts.reduce((sum, part) => sum + part.length, 0);
-
-/** Null for what is none. */
-export function parseProgress(bytes: Uint8Array): Progress | null {
-  try {
-    return progressShape.parse(JSON.parse(Buffer.from(bytes).toString('utf8')));
-  } catch {
-    return null;
-  }
-}
-
-function readProgress(bytes: Uint8Array): Progress {
-  const progress = parseProgress(bytes);
-  if (progress === null)
-    throw new OperationalError('UPLOAD_LOST', 'how far the upload has come cannot be read');
-  return progress;
+async function forget({ uploads, plugins }: UploadParts, key: string, id: string): Promise<void> {
+  await uploads.remove(key);
+  // A verifier may have died between the last two steps: then these chunks are an object.
+  if ((await plugins.info(key))?.id !== id) await plugins.drop(id);
 }

@@ -11,11 +11,12 @@ import type { NatsConnection } from 'nats';
 import { headers, connect as natsConnect, nkeyAuthenticator } from 'nats';
 import type { SandbusClient } from '../../services/client/index.ts';
 import { connect, uuidV7 } from '../../services/client/index.ts';
+import type { JobSubmitted } from '../../services/platform/codec.ts';
 import { decodeAs, encode } from '../../services/platform/codec.ts';
 import type { Bus } from '../../services/platform/nats/bus.ts';
 import { eventually } from '../with-nats.ts';
 import type { TestSystem } from '../with-system.ts';
-import { connectAsDeployment, finished, startTestSystem, text } from '../with-system.ts';
+import { connectAsDeployment, finished, sha256, startTestSystem, text } from '../with-system.ts';
 
 let system: TestSystem;
 let deployment: Bus;
@@ -57,7 +58,6 @@ const serverLog = () => readFileSync(join(system.stateDir, 'nats/nats-server.log
 const streams = [
   'SUBMISSIONS',
   'JOBS',
-  'AUDIT',
   'LOGS',
   'KV_jobs',
   'KV_schemas',
@@ -72,7 +72,21 @@ async function holdings(): Promise<Record<string, unknown>> {
     const { messages, lastSequence } = await deployment.streamState(name);
     return [name, { messages, lastSequence }] as const;
   });
-  return Object.fromEntries(await Promise.all(states));
+  return { ...Object.fromEntries(await Promise.all(states)), records: await recordCount() };
+}
+
+let counted = { records: 0, sequence: 0 };
+/** Records in the feed; the checkpoints between them come when nobody does anything, too. */
+async function recordCount(): Promise<number> {
+  let { records, sequence } = counted;
+  for (;;) {
+    const message = await deployment.nextMessage('AUDIT', sequence + 1, 'audit.>');
+    if (message === null) break;
+    sequence = message.sequence;
+    records++;
+  }
+  counted = { records, sequence };
+  return records;
 }
 
 /** When nothing is under way any more, so that a change is the attacker's. */
@@ -84,7 +98,7 @@ async function quiet(): Promise<Record<string, unknown>> {
     const same = JSON.stringify(now) === before;
     before = JSON.stringify(now);
     if (!same) await new Promise((done) => setTimeout(done, 300));
-    return same && (await allSettled());
+    return same && (await allSettled()) && (await allSigned());
   });
   return now;
 }
@@ -97,6 +111,13 @@ async function allSettled(): Promise<boolean> {
     if (entry.terminal !== null && entry.terminal.data !== null) return false;
   }
   return true;
+}
+
+/** A checkpoint follows the last record within a second: then audit has said all. */
+async function allSigned(): Promise<boolean> {
+  const { lastSequence } = await deployment.streamState('AUDIT');
+  const last = await deployment.nextMessage('AUDIT', lastSequence, '>');
+  return last === null || last.subject === 'audit-checkpoint';
 }
 
 async function otherStillWorks(): Promise<void> {
@@ -292,6 +313,7 @@ describe('a reply is mapped where it leaves the tenant, and can be aimed at noth
     });
   test("of the stream's confirmation", async () => {
     const before = (await quiet()) as Record<string, { messages: number }>;
+    const recorded = await recordCount();
     for (const reply of targets)
       attacker.publish(`job.submitted.acme.${uuidV7()}`, Buffer.from('x'), { reply });
     await attacker.flush();
@@ -300,7 +322,7 @@ describe('a reply is mapped where it leaves the tenant, and can be aimed at noth
     const now = (await quiet()) as Record<string, { messages: number }>;
     for (const name of ['JOBS', 'KV_jobs', 'KV_schemas', 'OBJ_plugins', 'OBJ_artifacts'])
       assert.equal(now[name]?.messages, before[name]?.messages, name);
-    assert.equal((now.AUDIT?.messages ?? 0) - (before.AUDIT?.messages ?? 0), 2 * targets.length);
+    assert.equal((await recordCount()) - recorded, 2 * targets.length);
     await otherStillWorks();
   });
   test('that looks like one under way is refused', async () => {
@@ -321,9 +343,37 @@ describe('message ids that collide', () => {
     await attacker.flush();
     await otherStillWorks();
   });
+  test("with another tenant's next submission suppress it not, even when its job id is known", async () => {
+    const bytes = Buffer.from('echo unharmed\n');
+    const jobId = uuidV7();
+    for (const guess of [
+      `submitter:other.${jobId}`,
+      `other.${jobId}`,
+      jobId,
+      `job.submitted.other.${jobId}`,
+    ]) {
+      const ids = headers();
+      ids.set('Nats-Msg-Id', guess);
+      const own = uuidV7();
+      const reply = await attacker.request(`job.submitted.acme.${own}`, Buffer.from('x'), {
+        headers: ids,
+        timeout: 5000,
+      });
+      assert.doesNotMatch(reply.string(), /"error"|"duplicate"/, guess);
+      await eventually('the attempt is in the ledger', async () =>
+        (await deadLetters(own)).includes('UNDECODABLE'),
+      );
+    }
+    const plugin = { name: 'o.sh', bytes };
+    const submitted = await other.submit({ plugin, envelope: system.sign('o.sh', bytes), jobId });
+    assert.equal(submitted.duplicate, false);
+    assert.equal(text(finished(await other.wait(jobId)).stdout.inline), 'unharmed\n');
+    const again = await other.submit({ plugin, envelope: system.sign('o.sh', bytes), jobId });
+    assert.equal(again.duplicate, true, 'its own repetition is still one');
+  });
   test('with expectations about the stream, or an order to roll it up, are refused or ignored', async () => {
     await quiet();
-    const { messages } = await deployment.streamState('AUDIT');
+    const recorded = await recordCount();
     for (const [name, value] of [
       ['Nats-Rollup', 'all'],
       ['Nats-Rollup', 'sub'],
@@ -338,7 +388,7 @@ describe('message ids that collide', () => {
       });
       assert.match(reply.string(), /"error"/, name);
     }
-    assert.equal((await deployment.streamState('AUDIT')).messages, messages);
+    assert.equal(await recordCount(), recorded);
     await otherStillWorks();
   });
 });
@@ -372,6 +422,37 @@ describe('what belongs to another tenant', () => {
   test('its artifacts cannot be downloaded', async () => {
     const reply = await attacker.request(`download.acme.${artifact}`, '', { timeout: 5000 });
     assert.equal(reply.headers?.get('Sandbus-Error'), 'NOT_FOUND');
+  });
+  test('its uploads are neither seen nor used, although the digest is known and its jobs have brought them here', async () => {
+    const input = Buffer.concat([Buffer.from('their secret\n'), Buffer.alloc(600_000)]);
+    const reader = Buffer.from('head -1 secret.txt\n');
+    const plugin = { name: 'reader.sh', bytes: reader };
+    const envelope = system.sign('reader.sh', reader);
+    const theirs = await other.submit({ plugin, envelope, inputs: [{ name: 'secret.txt', bytes: input }] });
+    assert.equal(text(finished(await other.wait(theirs.jobId)).stdout.inline), 'their secret\n');
+    const digest = sha256(input);
+
+    const progress = headers();
+    progress.set('Sandbus-Size', String(input.length));
+    progress.set('Sandbus-Offset', '0');
+    const asked = await attacker.request(`upload.acme.${digest}`, '', { headers: progress, timeout: 5000 });
+    assert.deepEqual(JSON.parse(asked.string()), { offset: 0, complete: false });
+
+    const jobId = uuidV7();
+    const job: JobSubmitted = {
+      ...{ jobId, tenant: 'acme', submittedAt: Date.now() * 1000, envelope, args: [], env: {}, stdin: null },
+      plugin: { name: 'reader.sh', content: { inline: reader, sha256: sha256(reader), size: reader.length } },
+      inputs: [{ name: 'secret.txt', content: { inline: null, sha256: digest, size: input.length } }],
+      limits: {
+        ...{ memoryBytes: null, cpuMillis: null, wallMs: null, cpuTimeMs: null },
+        ...{ processes: null, outputBytes: null, tmpBytes: null },
+      },
+      ...{ requiresGpu: false, network: 'none', maxAttempts: 1, deadline: null, labels: {} },
+    };
+    await attacker.request(`job.submitted.acme.${jobId}`, encode('JobSubmitted', job), { timeout: 5000 });
+    const result = await system.client.wait(jobId);
+    assert.equal(result.kind === 'rejected' && result.event.reason, 'PLUGIN_UNAVAILABLE');
+    assert.match(result.kind === 'rejected' ? result.event.detail : '', /input "secret.txt": tenant acme/);
   });
   test('its live records are not heard', async () => {
     const heard: string[] = [];

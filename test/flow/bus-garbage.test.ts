@@ -3,9 +3,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { connect as natsConnect, nkeyAuthenticator } from 'nats';
+import { deadLettersOfAll } from '../../services/cli/dead-letters-operator.ts';
 import { uuidV7 } from '../../services/client/index.ts';
+import { userCredentials } from '../../services/platform/access-paths.ts';
 import { encode } from '../../services/platform/codec.ts';
 import { Bus } from '../../services/platform/nats/bus.ts';
+import { inboxPrefix } from '../../services/platform/nats-permissions.ts';
+import { eventually } from '../with-nats.ts';
 import type { TestSystem } from '../with-system.ts';
 import { connectAsDeployment, finished, startTestSystem, text } from '../with-system.ts';
 
@@ -112,6 +116,24 @@ test('dead letters are listed and shown; a submission among them is sent again u
   const garbled = letters.find(({ letter }) => letter.reason === 'UNDECODABLE');
   assert.ok(garbled);
   await assert.rejects(system.client.replay(garbled), /no submission/);
+});
+
+test('what belongs to no tenant is listed for the operator, beside the dead letters of all', async () => {
+  const verifier = await Bus.connect({
+    ...{ url: system.url, name: 'verifier', inboxPrefix: inboxPrefix('verifier') },
+    credentials: userCredentials(system.stateDir, 'verifier'),
+  });
+  await verifier.publish('trace.verifier', Buffer.from('no spans, and nobody signed them'));
+  await verifier.close();
+  const config = { natsUrl: system.url, stateDir: system.stateDir };
+  await eventually('listed', async () =>
+    (await deadLettersOfAll(config)).some(
+      ({ letter }) => letter.tenant === '-' && letter.subject === 'trace.verifier',
+    ),
+  );
+  const tenants = new Set((await deadLettersOfAll(config)).map(({ letter }) => letter.tenant));
+  assert.deepEqual([...tenants].sort(), ['-', 'acme']);
+  await assert.rejects(deadLettersOfAll({ ...config, stateDir: '/nonexistent' }), /are the operator's/);
 });
 
 test('2 MiB in one message: our client says so before sending; the server drops a stranger, services stay up', async () => {

@@ -1,10 +1,10 @@
 /** A real Jaeger for one test file: OTLP in, /api/v3 out, both on ports of its own on loopback, traces in its memory. */
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readAll, startChild, stopChild } from '../../services/platform/process.ts';
+import { freePorts } from '../free-ports.ts';
 import { eventually } from '../with-nats.ts';
 import type { OtlpSpan } from './otlp.ts';
 import { spansIn } from './otlp.ts';
@@ -94,22 +94,4 @@ function configuration({ otlp, query, grpc }: Record<'otlp' | 'query' | 'grpc', 
     receivers: { otlp: { protocols: { http: at(otlp) } } },
     exporters: { jaeger_storage_exporter: { trace_storage: 'memory' } },
   };
-}
-
-/** Ports that nobody has at this moment. Jaeger takes no port 0. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve) => {
-          server.listen(0, '127.0.0.1', () => {
-            const address = server.address();
-            resolve(typeof address === 'object' && address !== null ? address.port : 0);
-          });
-        }),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
-  return ports;
 }

@@ -19,6 +19,7 @@ const passing = new Map([
   [14, 'it cannot be opened: check path and permissions'],
 ]);
 const busy = 5;
+const corrupt = 11;
 const notADatabase = 26;
 
 /** Opens or makes the database, and checks that the settings on which durability rests are in force. */
@@ -56,7 +57,9 @@ export function openForReading(file: string): DatabaseSync {
     return database;
   } catch (error) {
     database.close();
-    throw resultCode(error) === notADatabase ? new UsageError(`${file} is no SQLite database`) : error;
+    throw resultCode(error) === notADatabase
+      ? new UsageError(`${file} is no SQLite database`)
+      : databaseFailure(error);
   }
 }
 
@@ -151,6 +154,8 @@ function rollBack(database: DatabaseSync): void {
 }
 
 function databaseFailure(error: unknown): unknown {
+  if (resultCode(error) === corrupt)
+    return new UsageError(`the ledger's database is damaged (${messageOf(error)}): restore a backup`, 1);
   const hint = passing.get(resultCode(error));
   if (hint === undefined) return error;
   const message = `the ledger's database: ${messageOf(error)}; ${hint}`;

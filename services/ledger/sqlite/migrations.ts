@@ -14,8 +14,10 @@ CREATE TABLE job_key (
   PRIMARY KEY (key_id, first_sequence)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX job_by_sequence ON job (first_sequence);
-CREATE INDEX job_by_time ON job (submitted_at_ms);
-CREATE INDEX job_of_plugin ON job (plugin_sha256);
+CREATE INDEX job_by_time ON job (submitted_at_ms, first_sequence);
+CREATE INDEX job_of_plugin ON job (plugin_sha256, first_sequence);
+CREATE INDEX job_of_plugin_name ON job (plugin, first_sequence);
+CREATE INDEX job_of_outcome ON job (outcome, first_sequence);
 
 -- Complete subtrees of 2^8, 2^16 and 2^24 leaves, so that a proof reads few hashes.
 CREATE TABLE subtree (

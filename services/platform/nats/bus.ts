@@ -2,20 +2,26 @@
 import type { JetStreamClient, JetStreamManager, NatsConnection } from 'nats';
 import { messageOf, OperationalError } from '../errors.ts';
 import type { EventIdentity } from '../event-keys.ts';
-import type { Needs } from '../topology.ts';
+import type { Needs, ObjectBucketName } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
-import { connect } from './connection.ts';
-import { isConflict, isEmptyPull, isFull, isNoResponders, isNotFound, isTooLarge } from './failures.ts';
+import { connect, ownId } from './connection.ts';
+import { isEmptyPull, isNoResponders, isNotFound, isOtherStream } from './failures.ts';
 import { KvBucket } from './kv.ts';
 import type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
 import { fromMsg, fromStored, toDelivery, toHeaders } from './messages.ts';
 import { ObjectBucket } from './objects.ts';
+import { publishFailure } from './publish-failure.ts';
 import { PullConsumer } from './pull-consumer.ts';
+import { replicaFault } from './server-version.ts';
 import type { TopologyOptions } from './streams.ts';
 import { ensureTopology } from './streams.ts';
+import type { StreamState } from './survey.ts';
+import { Survey } from './survey.ts';
+import { kindOfSubject, WriteWatch } from './write-watch.ts';
 
 export type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
 export type { PullConsumer } from './pull-consumer.ts';
+export type { StreamState } from './survey.ts';
 
 export interface PublishOptions {
   /** Nats-Msg-Id: a second publish with the same id within the window is dropped by the server. */
@@ -30,16 +36,10 @@ export interface Published {
   readonly duplicate: boolean;
 }
 
-export interface StreamState {
-  readonly messages: number;
-  readonly bytes: number;
-  readonly maxBytes: number;
-  /** Of the oldest message that is there; one above the last where there is none. */
-  readonly firstSequence: number;
-  readonly lastSequence: number;
-}
-
 export type Stop = () => void;
+
+/** How long a server is given to take what is buffered when a connection is closed. */
+const lastWordsMs = 10_000;
 
 export interface BusOptions extends ConnectOptions {
   /** As whom events are said on this connection; null for those who say none. */
@@ -51,18 +51,23 @@ export class Bus {
   readonly #connection: NatsConnection;
   readonly #stream: JetStreamClient;
   readonly #manager: JetStreamManager;
+  readonly #survey: Survey;
+  readonly #credentials: string | null;
+  readonly #writes = new WriteWatch();
 
-  private constructor(connection: NatsConnection, manager: JetStreamManager, identity: EventIdentity | null) {
-    this.identity = identity;
+  private constructor(connection: NatsConnection, manager: JetStreamManager, options: BusOptions) {
+    this.identity = options.identity ?? null;
+    this.#credentials = options.credentials;
     this.#connection = connection;
     this.#stream = connection.jetstream({ timeout: 10_000 });
     this.#manager = manager;
+    this.#survey = new Survey(manager);
   }
 
   static async connect(options: BusOptions): Promise<Bus> {
     const connection = await connect(options);
     const manager = await connection.jetstreamManager({ checkAPI: false });
-    return new Bus(connection, manager, options.identity ?? null);
+    return new Bus(connection, manager, options);
   }
 
   get maxPayload(): number {
@@ -71,6 +76,21 @@ export class Bus {
 
   get serverVersion(): string {
     return this.#connection.info?.version ?? 'unknown';
+  }
+
+  /** Why this server is not to be used as it is: a node of a cluster that would lose events. Null is no reason. */
+  get serverFault(): string | null {
+    return this.#connection.info?.cluster === undefined ? null : replicaFault(this.serverVersion, 3);
+  }
+
+  /** What this connection cannot get stored at the moment, each as a sentence. */
+  get writeTroubles(): string[] {
+    return this.#writes.troubles;
+  }
+
+  /** An id for `text` that is always the same, and that nobody without our credentials can guess. */
+  ownId(text: string): string {
+    return ownId(this.#credentials, text);
   }
 
   /** Resolves when the connection is closed for good, with the error if there was one. */
@@ -96,9 +116,28 @@ export class Bus {
           ? {}
           : { expect: { lastSequence: options.expectedLastSequence } }),
       });
+      this.#writes.cameThrough(kindOfSubject(subject));
       return { sequence: ack.seq, duplicate: ack.duplicate };
     } catch (cause) {
-      throw publishFailure(subject, cause);
+      const failure = publishFailure(subject, cause);
+      if (failure.code === 'PUBLISH_FAILED') this.#writes.failed(kindOfSubject(subject), messageOf(cause));
+      throw failure;
+    }
+  }
+
+  /**
+   * Null when a stream takes what is published under this subject, else why not, in a sentence. Nothing is stored: what is
+   * published names a stream that it wants and that is not there, and the stream that is there refuses it (10060).
+   */
+  async refusal(subject: string): Promise<string | null> {
+    try {
+      await this.#stream.publish(subject, new Uint8Array(), { expect: { streamName: '-' }, timeout: 3_000 });
+      return `${subject} was taken although it wanted another stream`;
+    } catch (cause) {
+      if (isOtherStream(cause)) return null;
+      return isNoResponders(cause)
+        ? 'JetStream does not answer: it is disabled, or there is no topology'
+        : `JetStream does not answer: ${messageOf(cause)}`;
     }
   }
 
@@ -216,83 +255,55 @@ export class Bus {
     }
   }
 
-  /** Everything up to this stream sequence is delivered to and acked by the consumer. */
-  async ackFloor(stream: string, durable: string): Promise<number> {
-    const info = await this.#consumerInfo(stream, durable);
-    return info.num_pending === 0 && info.num_ack_pending === 0
-      ? Math.max(info.ack_floor.stream_seq, info.delivered.stream_seq)
-      : info.ack_floor.stream_seq;
-  }
-
   get isClosed(): boolean {
     return this.#connection.isClosed();
   }
 
-  /** What is not in the server of all that is needed, each as a sentence. Throws OperationalError READ_FAILED. */
-  async missing({ streams, consumers }: Needs): Promise<string[]> {
-    const mend = '`sandbus up` and `sandbus topology` make it';
-    const looks = [
-      ...streams.map((name) => ({ what: `stream ${name}`, look: () => this.#manager.streams.info(name) })),
-      ...consumers.map(({ stream, durable }) => ({
-        what: `consumer ${durable} of ${stream}`,
-        look: () => this.#manager.consumers.info(stream, durable),
-      })),
-    ];
-    const found = await Promise.all(
-      looks.map(async ({ what, look }) => {
-        try {
-          await look();
-          return null;
-        } catch (cause) {
-          if (isNotFound(cause)) return `${what} is missing: ${mend}`;
-          throw new OperationalError('READ_FAILED', `${what}: ${messageOf(cause)}`, { cause });
-        }
-      }),
-    );
-    return found.filter((fault) => fault !== null);
+  /** Everything up to this stream sequence is delivered to and acked by the consumer. */
+  ackFloor(stream: string, durable: string): Promise<number> {
+    return this.#survey.ackFloor(stream, durable);
+  }
+
+  /** What is not, or not safely, in the server of all that is needed, each as a sentence. Throws OperationalError READ_FAILED. */
+  missing(needs: Needs): Promise<string[]> {
+    return this.#survey.missing(needs, this.serverVersion);
   }
 
   /** Messages that wait for their first delivery by the consumer. */
-  async pending(stream: string, durable: string): Promise<number> {
-    return (await this.#consumerInfo(stream, durable)).num_pending;
+  pending(stream: string, durable: string): Promise<number> {
+    return this.#survey.pending(stream, durable);
   }
 
-  async #consumerInfo(stream: string, durable: string) {
-    try {
-      return await this.#manager.consumers.info(stream, durable);
-    } catch (cause) {
-      throw new OperationalError('READ_FAILED', `consumer ${durable} of ${stream}: ${messageOf(cause)}`, {
-        cause,
-      });
-    }
+  /** How often the consumer has delivered a message, repetitions included. */
+  deliveries(stream: string, durable: string): Promise<number> {
+    return this.#survey.deliveries(stream, durable);
   }
 
-  async streamState(stream: string): Promise<StreamState> {
-    try {
-      const { state, config } = await this.#manager.streams.info(stream);
-      return {
-        messages: state.messages,
-        bytes: state.bytes,
-        maxBytes: config.max_bytes,
-        firstSequence: state.first_seq,
-        lastSequence: state.last_seq,
-      };
-    } catch (cause) {
-      throw new OperationalError('READ_FAILED', `stream ${stream}: ${messageOf(cause)}`, { cause });
-    }
+  streamState(stream: string): Promise<StreamState> {
+    return this.#survey.streamState(stream);
   }
 
   kv(name: string): Promise<KvBucket> {
-    return KvBucket.bind(this.#connection, name);
+    return KvBucket.bind(this.#connection, name, this.#writes);
   }
 
-  objects(name: string): Promise<ObjectBucket> {
+  objects(name: ObjectBucketName): Promise<ObjectBucket> {
     return ObjectBucket.bind(this.#connection, name);
   }
 
-  /** Sends what is buffered and closes. */
+  /** Sends what is buffered and closes; a server that does not take it is not waited for. */
   async close(): Promise<void> {
-    if (!this.#connection.isClosed()) await this.#connection.drain();
+    if (this.#connection.isClosed()) return;
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(() => void this.abandon().finally(late.resolve), lastWordsMs);
+    await Promise.race([this.#connection.drain(), late.promise]).finally(() => clearTimeout(timer));
+    // A drain that loses the server in its last step leaves a connection that goes on trying for ever.
+    if (!this.#connection.isClosed()) await this.abandon();
+  }
+
+  /** Closes without a last word: what still waits for an answer fails. */
+  abandon(): Promise<void> {
+    return this.#connection.close();
   }
 
   #checkSize(subject: string, data: Uint8Array): void {
@@ -303,16 +314,4 @@ export class Bus {
         `${data.length} bytes for ${subject}, at most ${room}: upload instead`,
       );
   }
-}
-
-function publishFailure(subject: string, cause: unknown): OperationalError {
-  const code = publishCode(cause);
-  const hint = isNoResponders(cause) ? 'no stream takes this subject' : messageOf(cause);
-  return new OperationalError(code, `publish ${subject}: ${hint}`, { cause });
-}
-
-function publishCode(cause: unknown): string {
-  if (isFull(cause)) return 'BUS_FULL';
-  if (isConflict(cause)) return 'CONFLICT';
-  return isTooLarge(cause) ? 'TOO_LARGE' : 'PUBLISH_FAILED';
 }

@@ -1,4 +1,5 @@
 /** The connection to NATS, and what every other file here needs of it. Only this folder knows the `nats` package. */
+import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Authenticator, ConnectionOptions, NatsConnection } from 'nats';
 import { credsAuthenticator, connect as natsConnect, nkeyAuthenticator } from 'nats';
@@ -15,6 +16,18 @@ export interface ConnectOptions {
   readonly inboxPrefix?: string;
   /** How long a first connection is tried, milliseconds. */
   readonly timeoutMs?: number;
+}
+
+/**
+ * The id under which `text` is known to whoever has these credentials, always the same, and that nobody else can guess.
+ * Message ids of submissions are of this kind: the server remembers them for all tenants together, so one that can be
+ * guessed could be used up by another tenant. Without credentials there is nobody to guess it.
+ */
+export function ownId(credentials: string | null, text: string): string {
+  if (credentials === null) return text;
+  const seed = seedIn(readCredentials(credentials)) ?? '';
+  const key = createHash('sha256').update(`sandbus.v1.message-id\n${seed}`).digest();
+  return createHmac('sha256', key).update(text).digest('base64url');
 }
 
 /** For JetStream contexts: what the account may use is not a service's to ask. */

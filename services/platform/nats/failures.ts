@@ -4,6 +4,7 @@ import { NatsError } from 'nats';
 const wrongLastSequence = 10071;
 const tooLarge = 10054;
 const streamFull = new Set([10077, 10047, 10023]);
+const otherStream = 10060;
 const notFound = new Set([10037, 10014, 10043, 10059]);
 
 function apiCode(error: unknown): number | undefined {
@@ -18,6 +19,16 @@ export function isConflict(error: unknown): boolean {
 /** The stream refuses for lack of room (10077), or the server has no storage left (10047, 10023). */
 export function isFull(error: unknown): boolean {
   return streamFull.has(apiCode(error) ?? 0);
+}
+
+/** The disk of the server is full, rather than a stream by its limits (seen on 2.10 as a failure to store, 10077). */
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof NatsError && /no space left/.test(error.api_error?.description ?? error.message);
+}
+
+/** The message wanted to go into another stream than the one that takes its subject. */
+export function isOtherStream(error: unknown): boolean {
+  return apiCode(error) === otherStream;
 }
 
 /** The message is larger than the stream takes. */

@@ -1,8 +1,9 @@
 /** A key-value bucket with compare-and-set. Reads may be stale on replicas: decide only by create and update. */
 import type { JetStreamManager, KV, NatsConnection } from 'nats';
-import { OperationalError } from '../errors.ts';
+import { messageOf, OperationalError } from '../errors.ts';
 import { withoutAccountInfo } from './connection.ts';
 import { isConflict, isNotFound } from './failures.ts';
+import type { WriteWatch } from './write-watch.ts';
 
 const watchPauseMs = 200;
 /** How often a watch looks whether its bucket is still the one that it was. */
@@ -18,18 +19,20 @@ export class KvBucket {
   readonly #kv: KV;
   readonly #manager: JetStreamManager;
   readonly #name: string;
+  readonly #writes: WriteWatch;
 
-  private constructor(kv: KV, manager: JetStreamManager, name: string) {
+  private constructor(kv: KV, manager: JetStreamManager, name: string, writes: WriteWatch) {
     this.#kv = kv;
     this.#manager = manager;
     this.#name = name;
+    this.#writes = writes;
   }
 
   /** Binds to a bucket that deployment has made. */
-  static async bind(connection: NatsConnection, name: string): Promise<KvBucket> {
+  static async bind(connection: NatsConnection, name: string, writes: WriteWatch): Promise<KvBucket> {
     const stream = connection.jetstream(withoutAccountInfo);
     const kv = await stream.views.kv(name, { bindOnly: true });
-    return new KvBucket(kv, await connection.jetstreamManager(withoutAccountInfo), name);
+    return new KvBucket(kv, await connection.jetstreamManager(withoutAccountInfo), name, writes);
   }
 
   /** The value, or null when the key does not exist. */
@@ -41,30 +44,35 @@ export class KvBucket {
 
   /** Revision of the new key, or null when the key exists. */
   create(key: string, value: Uint8Array): Promise<number | null> {
-    return this.#guard(() => this.#kv.create(key, value));
+    return this.#write(() => this.#kv.create(key, value));
   }
 
   /** The new revision, or null when `revision` is not the newest. */
   update(key: string, value: Uint8Array, revision: number): Promise<number | null> {
-    return this.#guard(() => this.#kv.update(key, value, revision));
+    return this.#write(() => this.#kv.update(key, value, revision));
   }
 
   async put(key: string, value: Uint8Array): Promise<void> {
-    await this.#guard(() => this.#kv.put(key, value));
+    await this.#write(() => this.#kv.put(key, value));
   }
 
   async remove(key: string): Promise<void> {
-    await this.#guard(() => this.#kv.purge(key));
+    await this.#write(() => this.#kv.purge(key));
   }
 
   /**
    * Calls `onValue` for each key as it stands, then for what changes; null stands for a removed key. Of changes that
    * follow each other closely only the last may be seen. Resolves when all keys that there are have been seen; returns
    * its stop. It walks the bucket's messages by sequence: that needs no consumer, which services may not make and which
-   * can be lost, and goes on after any trouble where it was; in a bucket that was made anew, from its beginning.
+   * can be lost, and goes on after any trouble where it was; in a bucket that was made anew, from its beginning, after
+   * `onReset`: nothing that was seen before is there any more.
    */
-  async watch(onValue: (key: string, value: KvValue | null) => void): Promise<() => void> {
+  async watch(
+    onValue: (key: string, value: KvValue | null) => void,
+    onReset: () => void = () => undefined,
+  ): Promise<() => void> {
     let next = 1;
+    let bucket = await this.#whichBucket();
     let lookAtMs = 0;
     let stopped = false;
     let timer: NodeJS.Timeout | undefined;
@@ -75,7 +83,11 @@ export class KvBucket {
       }
       if (performance.now() < lookAtMs) return;
       lookAtMs = performance.now() + newBucketMs;
-      if ((await this.#lastRevision()) < next - 1) next = 1;
+      const now = await this.#whichBucket();
+      if (now === bucket) return;
+      bucket = now;
+      next = 1;
+      onReset();
     };
     const later = () => {
       if (!stopped)
@@ -111,8 +123,21 @@ export class KvBucket {
     }
   }
 
-  async #lastRevision(): Promise<number> {
-    return (await this.#manager.streams.info(`KV_${this.#name}`)).state.last_seq;
+  /** When it was made tells one bucket from the next of the same name. */
+  async #whichBucket(): Promise<string> {
+    return (await this.#manager.streams.info(`KV_${this.#name}`)).created;
+  }
+
+  async #write<T>(action: () => Promise<T>): Promise<T | null> {
+    const what = `KV bucket ${this.#name}`;
+    try {
+      const result = await this.#guard(action);
+      this.#writes.cameThrough(what);
+      return result;
+    } catch (error) {
+      this.#writes.failed(what, messageOf(error));
+      throw error;
+    }
   }
 
   async #guard<T>(action: () => Promise<T>): Promise<T | null> {

@@ -1,11 +1,13 @@
 /**
- * Writes an object as the NATS object store lays it out (NATS ADR-20): chunks on `$O.<bucket>.C.<nuid>`, then the
- * object's description on `$O.<bucket>.M.<name in base64url>`, which makes it visible. By hand, since the library
- * leaves publishes behind that nobody waits for: one that is refused, as by a full store, would end the whole process.
+ * Writes objects. By hand, since the library leaves publishes behind that nobody waits for (one that is refused, as by a
+ * full store, would end the whole process) and cannot let an object grow over several requests. Each step is a
+ * compare-and-set, so that two writers never mix their chunks, and none describes over another.
  */
 import { createHash } from 'node:crypto';
 import type { JetStreamClient, JetStreamManager } from 'nats';
 import { headers, JsHeaders, nuid } from 'nats';
+import { isConflict } from './failures.ts';
+import { chunkSubject, descriptionBytes, nameSubject } from './object-description.ts';
 
 export interface ObjectTarget {
   readonly client: JetStreamClient;
@@ -13,47 +15,87 @@ export interface ObjectTarget {
   readonly bucket: string;
 }
 
-type Content = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
+export type Content = Iterable<Uint8Array> | AsyncIterable<Uint8Array>;
 
 const objectChunkBytes = 128 * 1024;
 
-/** Stores `content` under `name`. What was written of it is removed again when that fails. */
+export const newObjectId = (): string => nuid.next();
+
+/** Sequence of the new chunk; null when `after` is not the last chunk of that object. 0 is before the first. */
+export async function appendChunk(
+  { client, bucket }: ObjectTarget,
+  id: string,
+  bytes: Uint8Array,
+  after: number,
+): Promise<number | null> {
+  return unlessConflict(async () => {
+    const expect = { lastSubjectSequence: after };
+    return (await client.publish(chunkSubject(bucket, id), bytes, { expect })).seq;
+  });
+}
+
+export interface Written {
+  readonly id: string;
+  readonly size: number;
+  readonly chunks: number;
+  readonly maxChunkBytes: number;
+  readonly sha256: Uint8Array;
+}
+
+/** Makes the chunks an object; false when there is one of this name already. */
+export async function describeObject(
+  { client, bucket }: ObjectTarget,
+  name: string,
+  written: Written,
+  facts: { readonly metadata: Readonly<Record<string, string>>; readonly keepUntilMs: number },
+): Promise<boolean> {
+  const body = descriptionBytes({ bucket, name, ...written, ...facts });
+  return (await putDescription(client, nameSubject(bucket, name), body, 0)) !== null;
+}
+
+/** Replaces the description with this sequence, 0 for none; null when another stands there. */
+export function putDescription(
+  client: JetStreamClient,
+  subject: string,
+  body: Uint8Array,
+  after: number,
+): Promise<number | null> {
+  const replacing = headers();
+  replacing.set(JsHeaders.RollupHdr, JsHeaders.RollupValueSubject);
+  return unlessConflict(async () => {
+    const expect = { lastSubjectSequence: after };
+    return (await client.publish(subject, body, { headers: replacing, expect })).seq;
+  });
+}
+
+/** Stores `content` under `name`. What was written of it is removed again when that fails, or another was first. */
 export async function writeObject(
   target: ObjectTarget,
   name: string,
   content: Content,
-  metadata: Readonly<Record<string, string>>,
+  facts: { readonly metadata: Readonly<Record<string, string>>; readonly keepUntilMs: number },
 ): Promise<void> {
-  const id = nuid.next();
-  const chunkSubject = `$O.${target.bucket}.C.${id}`;
+  const id = newObjectId();
   try {
-    const written = await writeChunks(target.client, chunkSubject, content);
-    const description = { name, metadata, bucket: target.bucket, nuid: id, ...written, deleted: false };
-    await describe(target, description);
+    const written = await writeChunks(target, id, content);
+    if (!(await describeObject(target, name, written, facts))) await dropChunks(target, id);
   } catch (error) {
-    const undone = target.manager.streams.purge(`OBJ_${target.bucket}`, { filter: chunkSubject });
-    await undone.catch(() => undefined);
+    await dropChunks(target, id).catch(() => undefined);
     throw error;
   }
 }
 
-interface Written {
-  readonly size: number;
-  readonly chunks: number;
-  readonly digest: string;
-}
-
-async function writeChunks(client: JetStreamClient, subject: string, content: Content): Promise<Written> {
+async function writeChunks({ client, bucket }: ObjectTarget, id: string, content: Content): Promise<Written> {
   const hash = createHash('sha256');
   let size = 0;
   let chunks = 0;
   for await (const chunk of inChunks(content)) {
-    await client.publish(subject, chunk);
+    await client.publish(chunkSubject(bucket, id), chunk);
     hash.update(chunk);
     size += chunk.length;
     chunks += 1;
   }
-  return { size, chunks, digest: `SHA-256=${base64Url(hash.digest())}` };
+  return { id, size, chunks, maxChunkBytes: objectChunkBytes, sha256: hash.digest() };
 }
 
 async function* inChunks(content: Content): AsyncIterable<Uint8Array> {
@@ -62,19 +104,15 @@ async function* inChunks(content: Content): AsyncIterable<Uint8Array> {
       yield bytes.subarray(offset, offset + objectChunkBytes);
 }
 
-async function describe(
-  target: ObjectTarget,
-  description: Written & { readonly name: string },
-): Promise<void> {
-  const mtime = new Date().toISOString();
-  const body = { ...description, mtime, options: { max_chunk_size: objectChunkBytes } };
-  const replacing = headers();
-  replacing.set(JsHeaders.RollupHdr, JsHeaders.RollupValueSubject);
-  const subject = `$O.${target.bucket}.M.${base64Url(Buffer.from(description.name))}`;
-  await target.client.publish(subject, JSON.stringify(body), { headers: replacing });
+export async function dropChunks({ manager, bucket }: ObjectTarget, id: string): Promise<void> {
+  await manager.streams.purge(`OBJ_${bucket}`, { filter: chunkSubject(bucket, id) });
 }
 
-/** Base64url with its padding, as the object store has it (Node's `base64url` has none). */
-function base64Url(bytes: Buffer): string {
-  return bytes.toString('base64').replaceAll('+', '-').replaceAll('/', '_');
+async function unlessConflict(action: () => Promise<number>): Promise<number | null> {
+  try {
+    return await action();
+  } catch (error) {
+    if (isConflict(error)) return null;
+    throw error;
+  }
 }

@@ -6,6 +6,7 @@ import { messageOf, UsageError } from '../errors.ts';
 import type { StreamDefinition } from '../topology.ts';
 import { ackWaitMs, allConsumers, kvBuckets, objectBuckets, streams } from '../topology.ts';
 import { isFull, isNotFound } from './failures.ts';
+import { replicaFault } from './server-version.ts';
 
 export interface TopologyOptions {
   /** Replicas of every stream: 1 for one server, 3 for a cluster. */
@@ -20,6 +21,8 @@ export interface TopologyOptions {
  */
 export async function ensureTopology(connection: NatsConnection, options: TopologyOptions): Promise<void> {
   try {
+    const fault = replicaFault(connection.info?.version ?? 'unknown', options.replicas);
+    if (fault !== null) throw new UsageError(`SANDBUS_REPLICAS=${options.replicas}: ${fault}`, 1);
     await makeTopology(connection, options);
   } catch (cause) {
     if (!isFull(cause)) throw cause;
