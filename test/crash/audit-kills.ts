@@ -12,16 +12,19 @@ const { values } = parseArgs({
   options: { kills: { type: 'string', default: '50' }, postgres: { type: 'boolean', default: false } },
 });
 const kills = Number(values.kills);
+const jobsPerLife = 25;
 const startedAt = performance.now();
 const postgres = values.postgres ? await startPostgres() : null;
 try {
   await using f = await fixture();
   const location = (await postgres?.database()) ?? f.ledgerFile;
   const env = postgres === null ? {} : { SANDBUS_LEDGER_URL: location };
-  await killRounds(f, { kills, jobsPerLife: 40, location, env });
+  await killRounds(f, { kills, jobsPerLife, location, env });
 } finally {
   await postgres?.stop();
   await stopTelemetry();
 }
 const seconds = Math.round((performance.now() - startedAt) / 1000);
-console.log(`audit killed ${kills} times in ${seconds} s: ${2 * kills * 40} events, none lost, none twice`);
+console.log(
+  `audit killed ${kills} times in ${seconds} s: ${2 * kills * jobsPerLife} events, none lost, none twice`,
+);
