@@ -169,6 +169,8 @@ async function startService(
       SANDBUS_NATS_CREDS: userCredentials(options.stateDir, name),
       // Four services cannot share one address.
       SANDBUS_HEALTH_ADDRESS: undefined,
+      // It may hold a password.
+      ...(name === 'audit' ? {} : { SANDBUS_LEDGER_URL: undefined }),
       SANDBUS_QUERY_ADDRESS: name === 'audit' ? options.queryAddress : undefined,
     }),
     stdio: ['ignore', 'pipe', log?.fd ?? 'inherit'],
