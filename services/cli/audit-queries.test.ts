@@ -48,9 +48,17 @@ describe('where reading begins', () => {
     });
     const sequences = () => objectsOf(Buffer.from(text)).map(({ tenantSequence }) => tenantSequence);
     try {
-      await eventually('it gives what was there', () => text.includes('\n') && sequences().length === 2);
+      await eventually(
+        'it gives what was there',
+        () => text.includes('\n') && sequences().length === 2,
+        30_000,
+      );
       await cli.system.run('first.sh', 'exit 0\n');
-      await eventually('it gives what has come', () => text.endsWith('\n') && sequences().length === 7);
+      await eventually(
+        'it gives what has come',
+        () => text.endsWith('\n') && sequences().length === 7,
+        30_000,
+      );
     } finally {
       child.kill('SIGINT');
     }
