@@ -19,7 +19,7 @@ describe('in Python', { skip }, () => {
     results.push(
       await system.run('well.sh', 'echo well\n', { args: ['one', 'two words'] }),
       await system.run('denied.sh', 'unshare --user true; exit 1\n'),
-      await system.run('slow.sh', 'sleep 100\n', { limits: { wallMs: 200 } }),
+      await system.run('slow.sh', 'sleep 100\n', { limits: { wallMs: 1500 } }),
     );
     const { jobId } = await system.client.submit({ plugin: { name: 'x.sh', bytes: Buffer.from('exit\n') } });
     results.push(await system.client.wait(jobId));
