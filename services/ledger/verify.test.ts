@@ -43,7 +43,31 @@ const all =
     for (const change of changes) await change(store);
   };
 
-/** What is done → what is found, as kind and sequence. */
+/**
+ * What is done → what is found, as kind and sequence. Verification does not know which store it reads, so that on
+ * PostgreSQL, where each case takes longer, those are enough that need another query.
+ */
+const onBoth: readonly string[] = [
+  ...[
+    'time',
+    'leaf hash',
+    'payload',
+    'salt',
+    'two rows swapped',
+    'a row deleted',
+    'everything gone but the checkpoints',
+  ],
+  ...['the end cut off, the newest checkpoint too late to be gone', 'stored subtree', 'stored subtree gone'],
+  ...[
+    'note of a checkpoint',
+    'root of a checkpoint',
+    'size of a checkpoint',
+    'state',
+    'row of another',
+    'row',
+  ],
+  ...['what lies behind is', 'a number of a tenant', 'no stored hash before', 'the first records missing'],
+];
 const faults: readonly [what: string, change: Change, found: string[]][] = [
   ['time', set('recorded_at', 123, oneMore), ['leaf 123', 'time 124']],
   ['subject', set('subject', 123, lastLetter), ['leaf 123', 'columns 123']],
@@ -136,7 +160,10 @@ for (const { name, missing, make, stop } of stores())
         return verify(store, options);
       });
 
-    for (const [what, change, wanted] of faults)
+    const here = <T extends readonly [string, ...unknown[]]>(cases: readonly T[]): readonly T[] =>
+      cases.filter(([what]) => name === 'SQLite' || onBoth.includes(what));
+
+    for (const [what, change, wanted] of here(faults))
       test(what, async () => {
         const { ok, findings } = await verifyChanged(change);
         assert.deepEqual(found(findings), wanted, findings.map(({ fault }) => fault).join('\n'));
@@ -175,7 +202,7 @@ for (const { name, missing, make, stop } of stores())
     test('the rows of jobs agree with the records', async () => {
       assert.deepEqual((await verify(whole, { jobs: true })).findings, []);
     });
-    for (const [what, change, wanted] of rows)
+    for (const [what, change, wanted] of here(rows))
       test(`the row of a job: ${what}`, async () => {
         const { findings } = await verifyChanged(change, { jobs: true });
         assert.deepEqual(found(findings), wanted, findings.map(({ fault }) => fault).join('\n'));
@@ -261,7 +288,7 @@ for (const { name, missing, make, stop } of stores())
         ],
         ['the first records missing', remove(300, 301), ['missing 300']],
       ];
-      for (const [what, change, wanted] of later)
+      for (const [what, change, wanted] of here(later))
         test(what, async () => {
           const { findings } = await verifyChanged(change, { since: await keptAt(300) });
           assert.deepEqual(found(findings), wanted);

@@ -220,6 +220,7 @@ describe('one job', () => {
         ['finished', 'JobFinished'],
       ],
     );
+    assert.equal(body.more, false);
     assert.equal(records[4]?.event.value.exitCode, 7);
     assert.ok(records.every(({ payload }) => Buffer.from(payload, 'base64').length > 10));
     const { covering } = body.standing as { covering: { treeSize: number; note: string } };

@@ -124,10 +124,14 @@ describe('in Jaeger, a job that', { skip }, () => {
     await Promise.all(cases.map(async (one) => jobIds.set(one, await toItsEnd(system, one))));
     const wanted = await Promise.all([...jobIds].map(([one, id]) => spanCount(system, one, id)));
     const total = wanted.reduce((sum, count) => sum + count, 0);
-    await eventually('Jaeger has all spans', async () => {
-      all = await jaeger.spansWith('verifier', sinceMs);
-      return all.length >= total;
-    });
+    await eventually(
+      'Jaeger has all spans',
+      async () => {
+        all = await jaeger.spansWith('verifier', sinceMs);
+        return all.length >= total;
+      },
+      30_000,
+    );
   });
   after(async () => {
     await system?.stop();

@@ -118,7 +118,7 @@ test('jobs, times, denials and slots are counted once, by whoever ended the job'
   const wanted = JSON.stringify(
     expected.map(([service, metric, points]) => [service, metric, byOutcome(points)]),
   );
-  await eventually('all of it is exported', () => JSON.stringify(found()) === wanted, 5000).catch(
+  await eventually('all of it is exported', () => JSON.stringify(found()) === wanted, 20_000).catch(
     () => undefined,
   );
   assert.deepEqual(found(), JSON.parse(wanted));
