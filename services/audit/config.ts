@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { LogKeyFiles } from '../ledger/log-key.ts';
 import { logKeyFiles } from '../ledger/log-key.ts';
+import { ledgerFileIn } from '../ledger/open.ts';
 import { queryTokensFile } from '../platform/access-paths.ts';
 import type { HostPort } from '../platform/config.ts';
 import { commonShape, hostPort, loadConfig, positiveNumber } from '../platform/config.ts';
@@ -39,7 +40,7 @@ export function auditConfig(): AuditConfig {
   const stateDir = config.SANDBUS_STATE_DIR;
   const files = logKeyFiles(stateDir);
   return {
-    ledger: config.SANDBUS_LEDGER_URL ?? join(stateDir, 'ledger.db'),
+    ledger: config.SANDBUS_LEDGER_URL ?? ledgerFileIn(stateDir),
     logKey: {
       privateKey: config.SANDBUS_LEDGER_KEY ?? files.privateKey,
       verifierKey: config.SANDBUS_LEDGER_VERIFIER_KEY ?? files.verifierKey,

@@ -1,38 +1,24 @@
 /** What `sandbus audit prove` and `sandbus audit checkpoint` do. */
-import { setTimeout as delay } from 'node:timers/promises';
-import type { SandbusClient } from '../client/index.ts';
 import type { SignedCheckpoint } from '../ledger/tlog/checkpoint.ts';
 import { openCheckpoint } from '../ledger/tlog/checkpoint.ts';
-import type { JobProof } from '../ledger/tlog/job-proof.ts';
-import {
-  checkJobProof,
-  isTerminal,
-  jobProofFormat,
-  proofLeaf,
-  saysWhat,
-  upToTerminal,
-} from '../ledger/tlog/job-proof.ts';
+import { checkJobProof, saysWhat } from '../ledger/tlog/job-proof.ts';
 import { checkConsistency } from '../ledger/tlog/merkle.ts';
 import type { VerifierKey } from '../ledger/tlog/note.ts';
-import type { AuditRecord } from '../platform/codec.ts';
 import { OperationalError, UsageError } from '../platform/errors.ts';
 import type { CheckpointCliOptions, ProveCliOptions } from './audit-prove.ts';
 import { exitCode } from './exit-codes.ts';
 import { readIfThere, writeAtomically } from './files.ts';
+import { makeJobProof } from './job-proof.ts';
 import { readLogKey } from './ledger-files.ts';
 import { print, printJson, say } from './output.ts';
 import { withClient } from './session.ts';
-
-/** A checkpoint comes within a second, while the service is well. */
-const patienceMs = 10_000;
-const pauseMs = 300;
 
 // --- A proof
 
 export async function prove(jobId: string, options: ProveCliOptions): Promise<number> {
   const key = await readLogKey(options.logKey);
   return withClient(async (client) => {
-    const proof = await proofOf(client, jobId, options.payloads);
+    const proof = await makeJobProof(client, jobId, options);
     const text = `${JSON.stringify(proof, null, 1)}\n`;
     const verdict = checkJobProof(Buffer.from(text), key);
     if (!verdict.ok) {
@@ -48,63 +34,6 @@ export async function prove(jobId: string, options: ProveCliOptions): Promise<nu
     else say(saysWhat(verdict.value));
     return exitCode('ok');
   });
-}
-
-async function proofOf(client: SandbusClient, jobId: string, payloads: boolean): Promise<JobProof> {
-  const all: AuditRecord[] = [];
-  for await (const { record } of client.records({ jobId, follow: false })) all.push(record);
-  if (all.length === 0)
-    throw new UsageError(`there is no job ${jobId} of tenant ${client.tenant}`, exitCode('notFound'));
-  const records = upToTerminal(all);
-  const { checkpoint, paths } = await coveringPaths(client, jobId, records);
-  const leaves = records.flatMap((record) => {
-    const path = paths.get(record.sequence);
-    return path === undefined ? [] : [proofLeaf(record, path.map(bytesOf), payloads)];
-  });
-  return { format: jobProofFormat, tenant: client.tenant, jobId, checkpoint, leaves };
-}
-
-interface Paths {
-  readonly checkpoint: string;
-  /** Ledger sequence → hashes from the leaf to the root. */
-  readonly paths: ReadonlyMap<number, readonly string[]>;
-}
-
-/** Waits until a checkpoint covers the end of the job; of a job that goes on, until one covers its first event. */
-async function coveringPaths(
-  client: SandbusClient,
-  jobId: string,
-  records: readonly AuditRecord[],
-): Promise<Paths> {
-  const last = records.at(-1);
-  const needed = last !== undefined && isTerminal(last.kind) ? last : records[0];
-  const giveUpAt = performance.now() + patienceMs;
-  for (;;) {
-    const found = await allPaths(client, jobId).catch(orNull);
-    if (found?.paths.has(needed?.sequence ?? -1)) return found;
-    if (performance.now() > giveUpAt)
-      throw new OperationalError(
-        'NOT_SIGNED_YET',
-        `no checkpoint covers event ${needed?.sequence} after ${patienceMs / 1000} s: is the audit service well? (its log says)`,
-      );
-    await delay(pauseMs);
-  }
-}
-
-/** Nothing is signed yet, or the service begins just now. */
-function orNull(error: unknown): null {
-  if (error instanceof OperationalError && error.code === 'UNAVAILABLE') return null;
-  throw error;
-}
-
-async function allPaths(client: SandbusClient, jobId: string): Promise<Paths> {
-  const paths = new Map<number, readonly string[]>();
-  let page = await client.paths({ jobId });
-  for (;;) {
-    for (const { sequence, inclusion } of page.leaves) paths.set(sequence, inclusion);
-    if (!page.more) return { checkpoint: page.checkpoint, paths };
-    page = await client.paths({ jobId, after: page.next, treeSize: page.treeSize });
-  }
 }
 
 // --- A checkpoint

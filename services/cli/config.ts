@@ -1,8 +1,8 @@
 /** What the command line takes from the environment. */
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { logKeyFiles } from '../ledger/log-key.ts';
+import { ledgerFileIn } from '../ledger/open.ts';
 import { queryTokensFile, tenantCredentials } from '../platform/access-paths.ts';
 import { commonShape, installation, loadConfig } from '../platform/config.ts';
 import { isTenant } from '../platform/topology.ts';
@@ -39,7 +39,7 @@ export function loadCliConfig(tenant?: string) {
     rootKey: config.SANDBUS_ROOT_KEY,
     signingKey: config.SANDBUS_SIGNING_KEY,
     /** Of the audit service on this machine. */
-    ledger: config.SANDBUS_LEDGER_URL ?? join(config.SANDBUS_STATE_DIR, 'ledger.db'),
+    ledger: config.SANDBUS_LEDGER_URL ?? ledgerFileIn(config.SANDBUS_STATE_DIR),
     ledgerKey: config.SANDBUS_LEDGER_VERIFIER_KEY ?? logKeyFiles(config.SANDBUS_STATE_DIR).verifierKey,
     launcher: config.SANDBUS_LAUNCHER,
     interpreters: {
@@ -81,3 +81,19 @@ export const toolEnvironment = (): Record<string, string> => ({
   PATH: process.env.PATH ?? '/usr/bin:/bin',
   LANG: 'C.UTF-8',
 });
+
+/** For services that must not touch what the user has: whatever names a key, a store or a ledger falls away. */
+export const nobodysState: Readonly<Record<string, undefined>> = Object.fromEntries(
+  [
+    'SANDBUS_TRUST_STORE',
+    'SANDBUS_TRUST_ROOT',
+    'SANDBUS_POLICY',
+    'SANDBUS_SERVICE_KEYS',
+    'SANDBUS_EVENT_KEY',
+    'SANDBUS_LEDGER_URL',
+    'SANDBUS_LEDGER_KEY',
+    'SANDBUS_LEDGER_VERIFIER_KEY',
+    'SANDBUS_QUERY_TOKENS',
+    'SANDBUS_REPLICAS',
+  ].map((name) => [name, undefined]),
+);

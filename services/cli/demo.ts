@@ -8,8 +8,8 @@ export function registerDemo(program: Command): void {
     summary: 'run a signed plugin in every language, and four that must fail',
     description:
       'Makes keys, a trust store and a policy in a temporary folder, starts an embedded NATS server and the four ' +
-      'services, signs and runs one plugin for each language and four that must fail, shows the results and the path ' +
-      'of one job, and removes everything again. With --json: one object for each job, one a line.',
+      'services, signs and runs one plugin for each language and four that must fail, shows the results, the path ' +
+      'and the proof of one job, verifies the ledger, and removes everything again. With --json: one object for each job, one a line.',
     examples: ['sandbus demo', "sandbus demo --json | jq -r '[.plugin, .outcome] | @tsv'"],
     exits: ['failed', 'cancelled'],
   })

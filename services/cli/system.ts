@@ -30,8 +30,8 @@ export interface SystemOptions {
   readonly port: number;
   /** `inherit` prints the services' logs on standard error, `files` keeps them in <state>/logs. */
   readonly logs: 'inherit' | 'files';
-  /** More environment for the services. */
-  readonly environment?: Readonly<Record<string, string>>;
+  /** More environment for the services; undefined takes a variable away. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Tenants that are let in from the start, besides those that were before; `default` unless set. */
   readonly tenants?: readonly string[];
   readonly replicas?: number;

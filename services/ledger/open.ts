@@ -1,5 +1,9 @@
 /** Where a ledger is: a file of SQLite, or a database of PostgreSQL. */
+import { join } from 'node:path';
 import type { ClaimWriter, OpenReader } from './store.ts';
+
+/** The file of SQLite where nothing else is configured. */
+export const ledgerFileIn = (stateDir: string): string => join(stateDir, 'ledger.db');
 
 export const isPostgres = (location: string): boolean => /^postgres(ql)?:\/\//.test(location);
 

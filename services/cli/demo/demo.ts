@@ -7,6 +7,7 @@ import type { JobResult, SandbusClient, SpanRecord } from '../../client/index.ts
 import { connect, faultOf, resultOf } from '../../client/index.ts';
 import { installation } from '../../platform/config.ts';
 import type { SigningKey } from '../../trust/index.ts';
+import { nobodysState } from '../config.ts';
 import { exitCode } from '../exit-codes.ts';
 import { print, printJson, say } from '../output.ts';
 import { formatMs } from '../quantities.ts';
@@ -16,8 +17,10 @@ import { startAll } from '../system.ts';
 import { renderWaterfall } from '../waterfall.ts';
 import type { DemoCase } from './cases.ts';
 import { makeCases } from './cases.ts';
+import { provenRecord } from './proof.ts';
 import type { JudgedJob } from './report.ts';
 import { filterDigests, judge, renderReport } from './report.ts';
+import type { Workplace } from './workplace.ts';
 import { makeWorkplace } from './workplace.ts';
 
 export interface DemoOptions {
@@ -36,11 +39,12 @@ export async function runDemo(options: DemoOptions): Promise<number> {
   const workplace = await makeWorkplace();
   say(`state, ledger and logs: ${workplace.folder}${options.keep ? '' : ' (removed at the end)'}`);
   say('building plugins and starting NATS and the services');
-  const starting = startAll({ stateDir: workplace.stateDir, port: 0, logs: 'files' });
+  const { stateDir } = workplace;
+  const starting = startAll({ stateDir, port: 0, logs: 'files', environment: nobodysState });
   try {
     const [plugins, system] = await Promise.all([building, starting]);
     const code = await withDemoClient(system, (client) =>
-      show({ client, plugins, key: workplace.key, json: options.json, signal: interruption.signal }),
+      show({ client, plugins, workplace, json: options.json, signal: interruption.signal }),
     );
     if (!options.json && code === 0)
       print(`everything as expected, in ${formatMs(performance.now() - beganMs)}\n`);
@@ -64,20 +68,20 @@ async function withDemoClient<T>(system: System, work: (client: SandbusClient) =
 interface Show {
   readonly client: SandbusClient;
   readonly plugins: readonly BuiltPlugin[];
-  readonly key: SigningKey;
+  readonly workplace: Workplace;
   readonly json: boolean;
   readonly signal: AbortSignal;
 }
 
 /** Runs the jobs and shows what came of them. Returns the exit code. */
-async function show({ client, plugins, key, json, signal }: Show): Promise<number> {
+async function show({ client, plugins, workplace, json, signal }: Show): Promise<number> {
   signal.throwIfAborted();
   const cases = await makeCases(plugins);
   say(`running ${cases.length} jobs`);
-  const jobs = await runCases(client, cases, key, signal);
+  const jobs = await runCases(client, cases, workplace.key, signal);
   const judgements = jobs.map(({ judged }) => judged);
   if (json) for (const { row } of judgements) printJson(row);
-  else await tell(client, jobs);
+  else await tell(client, jobs, workplace.stateDir);
   for (const plugin of plugins)
     if ('skipped' in plugin) say(`skipped ${plugin.name} (${plugin.language}): ${plugin.skipped}`);
   const digests = filterDigests(judgements);
@@ -145,7 +149,7 @@ async function collectResults(
   return results;
 }
 
-async function tell(client: SandbusClient, jobs: readonly DemoJob[]): Promise<void> {
+async function tell(client: SandbusClient, jobs: readonly DemoJob[], stateDir: string): Promise<void> {
   print(`\n${renderReport(jobs.map(({ judged }) => judged))}\n`);
   const [digest] = filterDigests(jobs.map(({ judged }) => judged));
   print(`the same filter in every record: ${digest}\n`);
@@ -153,6 +157,7 @@ async function tell(client: SandbusClient, jobs: readonly DemoJob[]): Promise<vo
   if (one === undefined) return;
   print(`\nthe path of ${one.judged.row.plugin}, trace ${one.judged.row.traceId}\n`);
   print(`${renderWaterfall(await wholeTrace(client, one.jobId), process.stdout.columns ?? 120)}\n`);
+  print(`\n${await provenRecord(client, one.jobId, stateDir)}\n`);
 }
 
 /** Services store their spans a moment after they end, so a trace is whole only after a while. */
