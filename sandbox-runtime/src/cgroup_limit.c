@@ -49,9 +49,11 @@ static bool swap_is_on(void)
     return first_line && first_line[1];
 }
 
-/* An eventfd that the kernel signals at each OOM of the version 1 group. */
+/* An eventfd that the kernel signals at each OOM of the version 1 group. One is enough, however often the limit changes. */
 static bool watch_oom(struct cgroup_job *job, int dir, struct fault *fault)
 {
+    if (job->oom_event >= 0)
+        return true;
     OWNED_FD int control = openat(dir, "memory.oom_control", O_RDONLY | O_CLOEXEC);
     char registration[64];
     job->oom_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -61,12 +63,19 @@ static bool watch_oom(struct cgroup_job *job, int dir, struct fault *fault)
     return true;
 }
 
+/* The kernel refuses to have the limit of memory above that of memory and swap for a moment: a new limit goes into the roomier
+ * one first. */
 static bool limit_memory_v1(struct cgroup_job *job, int dir, uint64_t bytes, uint64_t slack, struct fault *fault)
 {
-    if (!set_number(dir, "memory.limit_in_bytes", bytes, slack, fault))
+    static const char memory[] = "memory.limit_in_bytes", with_swap[] = "memory.memsw.limit_in_bytes";
+    char text[64];
+    bool has_swap_limit = descriptor_read_text(dir, with_swap, text, sizeof text) >= 0;
+    bool grows = has_swap_limit && strtoull(text, NULL, 10) < bytes;
+    if (grows && !set_number(dir, with_swap, bytes, slack, fault))
         return false;
-    bool has_swap_limit = faccessat(dir, "memory.memsw.limit_in_bytes", F_OK, 0) == 0;
-    if (has_swap_limit && !set_number(dir, "memory.memsw.limit_in_bytes", bytes, slack, fault))
+    if (!set_number(dir, memory, bytes, slack, fault))
+        return false;
+    if (has_swap_limit && !grows && !set_number(dir, with_swap, bytes, slack, fault))
         return false;
     if (!has_swap_limit && swap_is_on())
         return fault_set(fault, 0, "boot with swapaccount=1, turn swap off (swapoff -a), or use cgroup v2",

@@ -169,6 +169,23 @@ static void many_in_sequence(void)
     CHECK(client_end(&client) == 0);
 }
 
+/* A prepared child has the groups' limits of the job before, the first one the defaults: they grow and shrink. */
+static void limits_that_change(void)
+{
+    static const char *const rows[][3] = {
+        {"512M", "0.5", "16"}, {"256M", "1", "128"}, {"64M", "2", "200"}, {"1G", "0.25", "8"}, {"96M", "1", "64"},
+    };
+    struct client client;
+    if (!open_client(&client, "1"))
+        return;
+    for (uint64_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *const *limits = rows[i];
+        client_run(&client, i + 1, "--memory %s --cpus %s --pids %s -- true", limits[0], limits[1], limits[2]);
+        CHECK(await(&client, i + 1, true) && says(i + 1, "\"exitCode\":0"));
+    }
+    CHECK(client_end(&client) == 0);
+}
+
 static void interleaved(void)
 {
     struct client client;
@@ -454,6 +471,7 @@ int main(void)
     snprintf(bad, sizeof bad, "--plugin %s/test/misbehave --plugin-name bad", build ? build : "build");
     two_at_once();
     many_in_sequence();
+    limits_that_change();
     interleaved();
     flood_without_credit();
     input_by_frames();

@@ -2,15 +2,15 @@
 import type { Outcome } from '../../schemas/generated/events.ts';
 import { decodeAs } from '../platform/codec.ts';
 import { OperationalError, PoisonError } from '../platform/errors.ts';
-import { badSignature, checkSigned } from '../platform/events.ts';
+import { badSignature, checkSignedAside } from '../platform/events.ts';
 import type { Bus, Delivery, StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause, ServiceName } from '../platform/topology.ts';
 import { parseJobSubject } from '../platform/topology.ts';
 
 /** Throws PoisonError BAD_EVENT_SIGNATURE: the message is then kept in a dead letter, and is no event. */
-export function checkEvent(bus: Bus, delivery: Delivery): void {
+export async function checkEvent(bus: Bus, delivery: Delivery): Promise<void> {
   if (delivery.stream === 'SUBMISSIONS') return;
-  const signer = checkSigned(bus, delivery);
+  const signer = await checkSignedAside(bus, delivery);
   if (!maySay(signer, delivery))
     throw new PoisonError(
       badSignature,

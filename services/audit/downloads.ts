@@ -7,12 +7,13 @@ import { mkdir, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Reply, Request } from '../platform/nats/bus.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
-import { chunkBytes, headerNames, isSha256, isTenant, objectKey } from '../platform/topology.ts';
+import { chunkBytes, headerNames, isSha256, isTenant, keepMsOf, objectKey } from '../platform/topology.ts';
 import { RequestFault } from './request-fault.ts';
 import { reaching } from './worker.ts';
 
 /** Files kept for the next chunk, together. */
 const longestCacheBytes = 256 * 1024 * 1024;
+const keepDays = keepMsOf('artifacts') / 86_400_000;
 /** Objects fetched at one time. */
 const mostFetches = 8;
 
@@ -54,7 +55,11 @@ export class Downloads {
     if (!Number.isSafeInteger(offset) || offset < 0)
       throw new RequestFault('BAD_REQUEST', `header ${headerNames.offset} must be a byte offset`);
     const fetched = await this.#get(objectKey(tenant, sha256), sha256);
-    if (fetched === null) throw new RequestFault('NOT_FOUND', `no artifact ${sha256} of tenant ${tenant}`);
+    if (fetched === null)
+      throw new RequestFault(
+        'NOT_FOUND',
+        `tenant ${tenant} has no artifact ${sha256} (any more): they are kept for ${keepDays} days`,
+      );
     return chunkReply(fetched, offset);
   }
 

@@ -4,6 +4,7 @@
  */
 import type { AuditCheckpoint, AuditRecord } from '../platform/codec.ts';
 import { decodeAs, encode } from '../platform/codec.ts';
+import type { Signable } from '../platform/event-keys.ts';
 import { signedHeaders } from '../platform/events.ts';
 import type { Bus, Headers, StreamMessage } from '../platform/nats/bus.ts';
 import { eventId, headerNames, noToken, subjects } from '../platform/topology.ts';
@@ -14,6 +15,13 @@ const stream = 'AUDIT';
 const recordsFilter = 'audit.>';
 /** Room for subject and headers beside the record, and for what the server adds. */
 const messageOverheadBytes = 8192;
+
+/** Ready to be published. */
+export interface FeedMessage {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly headers: Headers;
+}
 
 export interface FeedState {
   readonly firstSequence: number;
@@ -38,36 +46,47 @@ export class Feed {
     return reaching(`stream ${stream}`, () => this.#bus.streamState(stream));
   }
 
-  async publishRecord(record: AuditRecord, expectedLastSequence: number): Promise<void> {
+  /** The records as messages, in this order. Signing is done aside, and so before anything is published. */
+  records(records: readonly AuditRecord[]): Promise<FeedMessage[]> {
+    return Promise.all(records.map((record) => this.#record(record)));
+  }
+
+  #record(record: AuditRecord): Promise<FeedMessage> {
     const data = recordBytes(record, this.#bus.maxPayload - messageOverheadBytes);
     const id = eventId('audit', 'record', { stream: 'LEDGER', sequence: record.sequence }, record);
-    const headers = {
-      [headerNames.ledgerSequence]: String(record.sequence),
-      ...(record.traceparent === null ? {} : { [headerNames.traceparent]: record.traceparent }),
-    };
-    await this.#publish(
+    return this.#signed(
       { subject: subjects.audit(record, record.kind), id, data },
-      headers,
-      expectedLastSequence,
+      {
+        [headerNames.ledgerSequence]: String(record.sequence),
+        ...(record.traceparent === null ? {} : { [headerNames.traceparent]: record.traceparent }),
+      },
     );
   }
 
-  async publishCheckpoint(checkpoint: AuditCheckpoint, expectedLastSequence: number): Promise<void> {
+  checkpoint(checkpoint: AuditCheckpoint): Promise<FeedMessage> {
     const nobody = { tenant: noToken, jobId: noToken };
     const id = eventId('audit', 'checkpoint', { stream: 'LEDGER', sequence: checkpoint.treeSize }, nobody);
     const data = encode('AuditCheckpoint', checkpoint);
-    await this.#publish({ subject: subjects.auditCheckpoint, id, data }, {}, expectedLastSequence);
+    return this.#signed({ subject: subjects.auditCheckpoint, id, data }, {});
   }
 
-  /** Not under a Nats-Msg-Id: after a crash a message must be published again at its place, not dropped as known. */
-  async #publish(
-    message: { readonly subject: string; readonly id: string; readonly data: Uint8Array },
-    headers: Headers,
-    expectedLastSequence: number,
-  ): Promise<void> {
-    const { subject, data } = message;
-    const all = { ...signedHeaders(this.#bus, message), ...headers };
-    await this.#bus.publish(subject, data, { headers: all, expectedLastSequence });
+  async #signed(event: Signable, headers: Headers): Promise<FeedMessage> {
+    const { subject, data } = event;
+    return { subject, data, headers: { ...(await signedHeaders(this.#bus, event)), ...headers } };
+  }
+
+  /**
+   * Publishes the messages at once: each names the sequence of the one before, so none can overtake another. Not under a
+   * Nats-Msg-Id: after a crash a message must be published again at its place, not dropped as known.
+   */
+  async publish(messages: readonly FeedMessage[], lastSequence: number): Promise<void> {
+    const sent = await Promise.allSettled(
+      messages.map(({ subject, data, headers }, index) =>
+        this.#bus.publish(subject, data, { headers, expectedLastSequence: lastSequence + index }),
+      ),
+    );
+    const failure: unknown = sent.find((result) => result.status === 'rejected')?.reason;
+    if (failure !== undefined) throw failure;
   }
 
   /** The newest record that is there; null where none is. */

@@ -30,6 +30,7 @@ export interface Fixture {
   restartServer(): Promise<void>;
   readonly stateDir: string;
   readonly ledgerFile: string;
+  readonly verifierKeyFile: string;
   readonly context: ServiceContext;
   startAudit(prepare?: (database: DatabaseSync) => void): Promise<RunningService>;
   /** Reads the ledger beside the service. */
@@ -71,6 +72,7 @@ export async function fixture(): Promise<Fixture> {
   const running = new Set<RunningService>();
   return {
     ...{ bus, url: server.url, stateDir, ledgerFile, context },
+    verifierKeyFile: logKey.verifierKey,
     restartServer: async () => {
       await server.stop();
       server = await startNatsServer({ storeDir, port: Number(new URL(server.url).port) });
@@ -178,7 +180,7 @@ export async function say(
 ) {
   const id = more.id ?? eventId(authors.get(`job.${kind}`)?.[0] ?? 'router', kind, cause, job);
   const subject = subjects.job(kind, job);
-  const { [headerNames.signature]: signature = '' } = signedHeaders(bus, { subject, id, data });
+  const { [headerNames.signature]: signature = '' } = await signedHeaders(bus, { subject, id, data });
   const headers = {
     [headerNames.signature]: signature,
     [headerNames.cause]: `${cause.stream}:${cause.sequence}`,

@@ -4,6 +4,9 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
+/** One commit is one turn of this process, in which it answers nobody. */
+const mostItems = 512;
+
 export interface Pending<T> {
   readonly item: T;
   readonly receivedAtMs: number;
@@ -16,6 +19,7 @@ export class GroupCommit<T> {
   readonly #commit: (batch: readonly Pending<T>[]) => Promise<void>;
   #queue: Pending<T>[] = [];
   #busy = false;
+  #endedAtMs = Number.NEGATIVE_INFINITY;
 
   /** `commit` settles each pending item; when it throws, all of them fail. */
   constructor(commit: (batch: readonly Pending<T>[]) => Promise<void>) {
@@ -35,7 +39,7 @@ export class GroupCommit<T> {
     while (this.#queue.length > 0) {
       // Lets what has arrived on the socket meanwhile join.
       await nextTurn();
-      const batch = this.#queue.splice(0);
+      const batch = this.#queue.splice(0, mostItems);
       try {
         await this.#commit(batch);
       } catch (error) {
@@ -43,5 +47,11 @@ export class GroupCommit<T> {
       }
     }
     this.#busy = false;
+    this.#endedAtMs = performance.now();
+  }
+
+  /** How long nothing has waited for its commit, milliseconds. */
+  get quietMs(): number {
+    return this.#busy ? 0 : performance.now() - this.#endedAtMs;
   }
 }

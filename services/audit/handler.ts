@@ -12,7 +12,7 @@ import { parseSpans } from './spans.ts';
 /** Any bytes of a submitter are recorded; of services, those that a service stands by. */
 export function eventHandler(bus: Bus, committer: Committer): Handler {
   return async (delivery) => {
-    checkEvent(bus, delivery);
+    await checkEvent(bus, delivery);
     await committer.record(delivery);
   };
 }

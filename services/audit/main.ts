@@ -7,7 +7,7 @@ import type { Signer } from '../ledger/tlog/note.ts';
 import type { Loop } from '../platform/consume.ts';
 import { consume } from '../platform/consume.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
-import { OperationalError } from '../platform/errors.ts';
+import { messageOf, OperationalError } from '../platform/errors.ts';
 import { parseTokens } from '../platform/query-tokens.ts';
 import type { RunningService, ServiceContext, StartService } from '../platform/service.ts';
 import { consumers, requestFilters } from '../platform/topology.ts';
@@ -15,6 +15,7 @@ import { WatchedFile } from '../platform/watched-file.ts';
 import { Answers } from './answers.ts';
 import { catchUp } from './catch-up.ts';
 import { Checkpoints } from './checkpoints.ts';
+import { CommitSpans } from './commit-spans.ts';
 import { Committer } from './committer.ts';
 import type { AuditConfig } from './config.ts';
 import { auditConfig } from './config.ts';
@@ -31,7 +32,8 @@ import { serveWhenClaimed } from './standby.ts';
 import { Waiters } from './waiters.ts';
 
 /** Messages of a stream on their way to one commit. */
-const slots = 256;
+const slots = 512;
+const batch = 128;
 const spanSlots = 32;
 const pollLimits = { total: 4096, perTenant: 512 };
 
@@ -72,22 +74,26 @@ async function run(
   const feed = new Feed(bus);
   await catchUpIfPossible(ledger, feed, context);
   const waiters = new Waiters(pollLimits);
-  const outbox = new Outbox({ feed, store, origin: signer.name, log });
-  const retention = new Retention(bus, ledger, log);
-  const onSigned = () => outbox.worker.wake();
-  const checkpoints = new Checkpoints({ ledger, signer, clock, log, onSigned });
-  const downloads = new Downloads(config.downloadFolder, () => bus.objects('artifacts'));
-  const expiry = new Expiry({ store, keep: config.keep, clock, log });
-  const workers = [outbox.worker, checkpoints.worker, retention.worker, expiry.worker];
-  const woken = workers.filter((worker) => worker !== expiry.worker);
+  const spans = new CommitSpans(store, telemetry, log);
+  const beside = background({
+    context,
+    config,
+    ledger,
+    feed,
+    signer,
+    turn: () => committer.letCommitsGoFirst(),
+  });
   const committer = new Committer({
-    ...{ bus, ledger, telemetry, clock },
-    onCommitted: (records) => {
-      wakeReaders(waiters, records);
-      for (const worker of woken) worker.wake();
+    ...{ bus, ledger, clock },
+    onCommitted: (committed) => {
+      wakeReaders(waiters, committed);
+      spans.add(committed, clock.nowMs());
+      for (const worker of beside.ofCommits) worker.wake();
     },
   });
+  const downloads = new Downloads(config.downloadFolder, () => bus.objects('artifacts'));
   await downloads.start();
+  const workers = [...beside.ofCommits, beside.expiry, spans.worker];
   for (const worker of workers) worker.wake();
   const queries = await startQueries(context, config, store);
   const loops = startLoops(context, committer, store);
@@ -101,9 +107,31 @@ async function run(
       waiters.close();
       await Promise.all([answers.stop(), queries?.stop(), ...loops.map((loop) => loop.stop())]);
       await Promise.all([...workers.map((worker) => worker.stop()), downloads.stop()]);
+      await spans.flush().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'spans are lost'));
       await store.close();
     },
   };
+}
+
+interface BackgroundParts {
+  readonly context: ServiceContext;
+  readonly config: AuditConfig;
+  readonly ledger: Ledger;
+  readonly feed: Feed;
+  readonly signer: Signer;
+  readonly turn: () => Promise<void>;
+}
+
+/** What is done beside the commits: some of it because of each. */
+function background({ context, config, ledger, feed, signer, turn }: BackgroundParts) {
+  const { bus, log, clock } = context;
+  const { store } = ledger;
+  const outbox = new Outbox({ feed, store, origin: signer.name, log, turn });
+  const retention = new Retention(bus, ledger, log, turn);
+  const onSigned = () => outbox.worker.wake();
+  const checkpoints = new Checkpoints({ ledger, signer, clock, log, onSigned });
+  const expiry = new Expiry({ store, keep: config.keep, clock, log });
+  return { ofCommits: [outbox.worker, checkpoints.worker, retention.worker], expiry: expiry.worker };
 }
 
 /** Over HTTP, where that is configured. They get the reader's part of the store alone. */
@@ -129,11 +157,11 @@ async function catchUpIfPossible(ledger: Ledger, feed: Feed, { log }: ServiceCon
 
 function startLoops({ bus, log, clock }: ServiceContext, committer: Committer, store: LedgerWriter): Loop[] {
   const deadLetter = deadLetterTo(bus, 'audit', () => clock.nowMs());
-  const parts = { bus, log, deadLetter, maxDeliveries: Number.POSITIVE_INFINITY };
+  const parts = { bus, log, deadLetter, maxDeliveries: Number.POSITIVE_INFINITY, confirmsAcks: false };
   const events = eventHandler(bus, committer);
   return [
-    consume({ ...parts, consumer: consumers.auditSubmissions, handler: events, slots }),
-    consume({ ...parts, consumer: consumers.auditJobs, handler: events, slots }),
+    consume({ ...parts, consumer: consumers.auditSubmissions, handler: events, slots, batch }),
+    consume({ ...parts, consumer: consumers.auditJobs, handler: events, slots, batch }),
     consume({
       ...parts,
       consumer: consumers.auditTraces,

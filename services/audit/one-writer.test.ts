@@ -8,6 +8,7 @@ import { debianPackage, findPostgres, startPostgres } from '../ledger/postgres/s
 import type { AuditRecord } from '../platform/codec.ts';
 import { stopChild } from '../platform/process.ts';
 import { consumers } from '../platform/topology.ts';
+import type { AuditProcess } from './audit-process.ts';
 import { startProcess } from './audit-process.ts';
 import type { Fixture } from './fixture.ts';
 import { askRecords, eventually, feed, fixture, newJob, stopTelemetry, submit } from './fixture.ts';
@@ -18,15 +19,28 @@ let postgres: PostgresServer;
 before(async () => {
   if (skip === false) postgres = await startPostgres();
 });
+const started: AuditProcess[] = [];
+async function start(...args: Parameters<typeof startProcess>): Promise<AuditProcess> {
+  const child = await startProcess(...args);
+  started.push(child);
+  return child;
+}
+
 after(async () => {
+  for (const child of started) child.kill('SIGKILL');
   await postgres?.stop();
   await stopTelemetry();
 });
+
+/** A take-over on a busy machine. */
+const patienceMs = 40_000;
+const timeout = 150_000;
 
 const recorded = (f: Fixture, count: number) =>
   eventually(
     `${count} records`,
     async () => (await askRecords(f.bus, 'acme').catch(() => [])).length === count,
+    patienceMs,
   );
 
 /** Pulls that a paused process has under way would still be answered, to nobody. */
@@ -58,21 +72,28 @@ async function isWhole(f: Fixture, location: string, count: number): Promise<voi
     sequences,
   );
   assert.equal(new Set(records.map(({ jobId }) => jobId)).size, count);
-  const fed = await eventually('fed', async () => (await feed(f.bus)).length >= count && feed(f.bus));
+  const fed = await eventually(
+    'fed',
+    async () => (await feed(f.bus)).length >= count && feed(f.bus),
+    patienceMs,
+  );
   assert.deepEqual(
     fed.map(({ ledgerSequence }) => ledgerSequence),
     sequences,
   );
 }
 
-test('a writer that was paused past its lock in PostgreSQL is refused, and ends', { skip }, async () => {
+test('a writer that was paused past its lock in PostgreSQL is refused, and ends', {
+  skip,
+  timeout,
+}, async () => {
   await using f = await fixture();
   const location = await postgres.database();
   const env = { SANDBUS_LEDGER_URL: location, SANDBUS_LOG_LEVEL: 'warn' };
-  const first = await startProcess(f, env);
+  const first = await start(f, env);
   for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
   await recorded(f, 5);
-  const second = await startProcess(f, env);
+  const second = await start(f, env);
   first.kill('SIGSTOP');
   await untilNobodyPulls(f);
   const killed = await postgres.query(
@@ -82,7 +103,7 @@ test('a writer that was paused past its lock in PostgreSQL is refused, and ends'
   );
   assert.equal(killed.length, 1);
   for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
-  await eventually('taken over', async () => (await ledgerAt(location)).length === 10);
+  await eventually('taken over', async () => (await ledgerAt(location)).length === 10, patienceMs);
   first.kill('SIGCONT');
   assert.deepEqual(await first.exited, { code: 1, signal: null });
   assert.match(first.said(), /holds the lock of the ledger has ended.*stands by when it is started again/);
@@ -91,15 +112,15 @@ test('a writer that was paused past its lock in PostgreSQL is refused, and ends'
   assert.equal((await stopChild(second, 5000)).code, 0);
 });
 
-test('the next one takes over a file of SQLite when the writer is killed', async () => {
+test('the next one takes over a file of SQLite when the writer is killed', { timeout }, async () => {
   await using f = await fixture();
-  const first = await startProcess(f);
-  const second = await startProcess(f);
+  const first = await start(f);
+  const second = await start(f);
   for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
   await recorded(f, 5);
-  first.kill('SIGSTOP');
-  await untilNobodyPulls(f);
   first.kill('SIGKILL');
+  await first.exited;
+  await untilNobodyPulls(f);
   for (let i = 0; i < 5; i++) await submit(f.bus, newJob());
   await recorded(f, 10);
   await isWhole(f, f.ledgerFile, 10);

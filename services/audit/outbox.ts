@@ -11,7 +11,7 @@ import type { Feed, PublishedRecord } from './feed.ts';
 import { Worker } from './worker.ts';
 
 /** Publishes on their way at one time. */
-const window = { records: 64, bytes: 4 * 1024 * 1024 };
+const window = { records: 128, bytes: 4 * 1024 * 1024 };
 /** So long without a new record is a quiet moment. */
 const quietMs = 1000;
 
@@ -30,6 +30,8 @@ export interface OutboxParts {
   /** Name of the log, which checkpoints carry. */
   readonly origin: string;
   readonly log: Logger;
+  /** Resolves when there is time for this. */
+  readonly turn: () => Promise<void>;
 }
 
 export class Outbox {
@@ -45,6 +47,7 @@ export class Outbox {
   async #turn(): Promise<number | null> {
     let published = false;
     for (;;) {
+      await this.#parts.turn();
       const position = this.#position ?? (await this.#whereAuditStands());
       this.#position = position;
       const next = await this.#publishNext(position);
@@ -90,18 +93,14 @@ export class Outbox {
 
   async #publishCheckpoint(checkpoint: StoredCheckpoint, position: Position): Promise<Position> {
     const { feed, origin } = this.#parts;
-    await feed.publishCheckpoint({ origin, ...checkpoint }, position.streamSequence);
-    const { treeSize } = checkpoint;
-    return { ...position, checkpointSize: treeSize, streamSequence: position.streamSequence + 1 };
+    const { streamSequence } = position;
+    await feed.publish([await feed.checkpoint({ origin, ...checkpoint })], streamSequence);
+    return { ...position, checkpointSize: checkpoint.treeSize, streamSequence: streamSequence + 1 };
   }
 
-  /** Publishes the window at once: each names the sequence of the one before, so none can overtake another. */
   async #publishRecords(records: readonly AuditRecord[], from: Position): Promise<Position> {
-    const sent = await Promise.allSettled(
-      records.map((record, index) => this.#parts.feed.publishRecord(record, from.streamSequence + index)),
-    );
-    const failure: unknown = sent.find((result) => result.status === 'rejected')?.reason;
-    if (failure !== undefined) throw failure;
+    const { feed } = this.#parts;
+    await feed.publish(await feed.records(records), from.streamSequence);
     return {
       ...from,
       ledgerSequence: records.at(-1)?.sequence ?? from.ledgerSequence,

@@ -54,8 +54,8 @@ export interface ReadParts {
 }
 
 /** Wakes those who wait for these records. */
-export function wakeReaders(waiters: Waiters, records: readonly AuditRecord[]): void {
-  for (const record of records) {
+export function wakeReaders(waiters: Waiters, committed: readonly { readonly record: AuditRecord }[]): void {
+  for (const { record } of committed) {
     waiters.wake(recordsKey(record.tenant, undefined));
     waiters.wake(recordsKey(record.tenant, record.jobId));
   }

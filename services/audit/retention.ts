@@ -7,7 +7,7 @@ import type { Bus } from '../platform/nats/bus.ts';
 import { reaching, Worker } from './worker.ts';
 
 /** Deletions on their way at one time. */
-const windowMessages = 32;
+const windowMessages = 256;
 /** Acks give no notice, so the floors are looked at again and again while something waits for them. */
 const floorPollMs = 1000;
 /** How often the streams are looked at for what should have left them. */
@@ -18,10 +18,12 @@ export class Retention {
   readonly #bus: Bus;
   readonly #ledger: Ledger;
   readonly #store: LedgerWriter;
+  readonly #hasTurn: () => Promise<void>;
 
   #sweepAtMs = 0;
 
-  constructor(bus: Bus, ledger: Ledger, log: Logger) {
+  constructor(bus: Bus, ledger: Ledger, log: Logger, turn: () => Promise<void>) {
+    this.#hasTurn = turn;
     this.#bus = bus;
     this.#ledger = ledger;
     this.#store = ledger.store;
@@ -56,6 +58,7 @@ export class Retention {
 
   async #deleteReady(): Promise<void> {
     for (;;) {
+      await this.#hasTurn();
       const messages = await this.#store.readyDeletions(windowMessages);
       if (messages.length === 0) return;
       const tried = await Promise.allSettled(

@@ -1,7 +1,6 @@
 /** `sandbus audit export`: what is in the ledger now, for other tools. */
 import { once } from 'node:events';
-import type { FileHandle } from 'node:fs/promises';
-import { open } from 'node:fs/promises';
+import { link, open, rm, stat } from 'node:fs/promises';
 import type { Entry, SandbusClient } from '../client/index.ts';
 import { messageOf, UsageError } from '../platform/errors.ts';
 import type { ExportOptions } from './audit.ts';
@@ -16,6 +15,7 @@ export function exportRecords(options: ExportOptions): Promise<number> {
     const sink = await openSink(options.out);
     try {
       const lines = await writeAll(client, options, sink);
+      await sink.finish();
       endProgress();
       if (options.out !== undefined) say(`${lines} lines in ${options.out}`);
     } finally {
@@ -45,24 +45,44 @@ const whenOf = ({ record }: Entry): string => new Date(record.recordedAt / 1000)
 
 interface Sink {
   write(text: string): Promise<void>;
+  /** The export is complete. */
+  finish(): Promise<void>;
+  /** Whether or not it is. */
   close(): Promise<void>;
 }
 
-async function openSink(file: string | undefined): Promise<Sink> {
-  if (file === undefined)
-    return {
-      write: async (text) => {
-        if (!process.stdout.write(text)) await once(process.stdout, 'drain');
-      },
-      close: async () => undefined,
-    };
-  const handle: FileHandle = await open(file, 'wx', 0o600).catch((cause: unknown) => {
-    throw new UsageError(`cannot write --out ${file}: ${messageOf(cause)}`);
+function openSink(file: string | undefined): Promise<Sink> {
+  return file === undefined ? Promise.resolve(standardOutput) : openFile(file);
+}
+
+const standardOutput: Sink = {
+  write: async (text) => {
+    if (!process.stdout.write(text)) await once(process.stdout, 'drain');
+  },
+  finish: async () => undefined,
+  close: async () => undefined,
+};
+
+/** Under another name until it is complete, so that nobody takes a part for the whole. */
+async function openFile(file: string): Promise<Sink> {
+  const cannot = (cause: unknown) => new UsageError(`cannot write --out ${file}: ${messageOf(cause)}`);
+  if (await stat(file).catch(() => null)) throw cannot('it is there already, and is not overwritten');
+  const unfinished = `${file}.${process.pid}.unfinished`;
+  const handle = await open(unfinished, 'wx', 0o600).catch((cause: unknown) => {
+    throw cannot(cause);
   });
   return {
     write: async (text) => void (await handle.appendFile(text)),
+    finish: async () => {
+      await handle.sync();
+      // Fails where somebody else has made the file meanwhile.
+      await link(unfinished, file).catch((cause: unknown) => {
+        throw cannot(cause);
+      });
+    },
     close: async () => {
-      await handle.sync().finally(() => handle.close());
+      await handle.close();
+      await rm(unfinished, { force: true });
     },
   };
 }

@@ -157,6 +157,7 @@ describe('a checkpoint is kept', () => {
         'audit',
         'verify',
         '--signatures',
+        '--jobs',
         option,
         'kept.checkpoint',
       ]);

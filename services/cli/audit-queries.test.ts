@@ -1,6 +1,6 @@
 /** Reading the ledger by time and tenant, exporting it, summing system calls, and erasing payloads. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../test/with-nats.ts';
@@ -34,13 +34,10 @@ async function listed(...args: string[]): Promise<unknown[]> {
 }
 
 describe('where reading begins', () => {
-  it('all, a sequence, a time, an age', async () => {
-    assert.deepEqual(await listed(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  it('a sequence, a time, an age', async () => {
     assert.deepEqual(await listed('--since', '7'), [7, 8, 9]);
-    assert.deepEqual(await listed('--after', '7'), [8, 9]);
     assert.deepEqual(await listed('--since', new Date(betweenMs).toISOString()), [5, 6, 7, 8, 9]);
     assert.deepEqual(await listed('--since', '1h', '--job', jobIds[1] ?? ''), [5, 6, 7, 8, 9]);
-    assert.deepEqual(await listed('--since', '2999-01-01'), []);
   });
 
   it('tail goes on from there, and is resumed with the last sequence that it gave', async () => {
@@ -51,9 +48,17 @@ describe('where reading begins', () => {
     });
     const sequences = () => objectsOf(Buffer.from(text)).map(({ tenantSequence }) => tenantSequence);
     try {
-      await eventually('it gives what was there', () => text.includes('\n') && sequences().length === 2);
+      await eventually(
+        'it gives what was there',
+        () => text.includes('\n') && sequences().length === 2,
+        30_000,
+      );
       await cli.system.run('first.sh', 'exit 0\n');
-      await eventually('it gives what has come', () => text.endsWith('\n') && sequences().length === 7);
+      await eventually(
+        'it gives what has come',
+        () => text.endsWith('\n') && sequences().length === 7,
+        30_000,
+      );
     } finally {
       child.kill('SIGINT');
     }
@@ -94,8 +99,12 @@ describe('export', () => {
       ['JobSubmitted', 'JobVerified', 'JobRouted', 'JobStarted', 'JobFinished'],
     );
     const again = await cli.sandbus(['audit', 'export', '--out', file]);
-    assert.match(again.stderr, /cannot write --out .*EEXIST/);
+    assert.match(again.stderr, /cannot write --out .*it is there already, and is not overwritten/);
     assert.equal(again.code, 2);
+    assert.deepEqual(
+      (await readdir(cli.folder)).filter((name) => name.includes('unfinished')),
+      [],
+    );
   });
 });
 
@@ -162,6 +171,8 @@ describe('erase', () => {
       return all;
     };
     const before = await leaves();
+    const proof = await cli.sandbus(['audit', 'prove', jobIds[0] ?? '', '--out', 'before.json']);
+    assert.equal(proof.code, 0, proof.stderr);
     const { code, stdout, stderr } = await cli.sandbus(['audit', 'erase', jobIds[0] ?? '']);
     assert.equal(code, 0, stderr);
     assert.match(stdout.toString(), /erased the payloads of 5 records/);
@@ -169,8 +180,11 @@ describe('erase', () => {
       await leaves(),
       before.map(({ leaf }) => ({ leaf, erased: true })),
     );
-    const again = await cli.sandbus(['audit', 'erase', jobIds[0] ?? '']);
-    assert.match(again.stdout.toString(), /of 0 records/);
+    // The proof that was made before, and the whole ledger, hold as they did.
+    for (const args of [['--proof', 'before.json'], []]) {
+      const verdict = await cli.sandbus(['audit', 'verify', ...args]);
+      assert.equal(verdict.code, 0, `${args}: ${verdict.stdout}${verdict.stderr}`);
+    }
   });
 
   it('waits for a job to end', async () => {

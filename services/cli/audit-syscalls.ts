@@ -55,7 +55,7 @@ async function readFilter(launcher: string): Promise<Filter> {
 function render(plugin: string, summary: ReturnType<SyscallUse['summary']>): string {
   const { runs, counted, unavailable, otherFilters, used, neverUsed, refused } = summary;
   const lines = [
-    `${plugin}: ${runs} runs, ${counted} of them counted`,
+    `${plugin}: ${runs} ${runs === 1 ? 'run' : 'runs'}, ${counted} of them counted`,
     ...unavailable.map(({ reason, runs: count }) => `not counted in ${count} runs: ${reason}`),
     ...otherFilters.map(({ digest, runs: count }) => `${count} runs had another filter, ${digest}`),
   ];

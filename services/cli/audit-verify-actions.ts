@@ -12,6 +12,7 @@ import { readBytes } from './files.ts';
 import { readCheckpoint, readKeyringFile, readLogKey } from './ledger-files.ts';
 import { endProgress, print, printJson, say, showProgress } from './output.ts';
 import { printable } from './table.ts';
+import { limitYoungGeneration } from './young-generation.ts';
 
 export function verify(options: VerifyCliOptions): Promise<number> {
   const { proof, ledger, checkpoint, since } = options;
@@ -30,8 +31,18 @@ async function verifyStore(options: VerifyCliOptions): Promise<number> {
   const keyring = await keyringOf(options);
   const reader = await openReader(options.ledger ?? loadCliConfig().ledger);
   try {
-    const onProgress = (done: number, size: number) => showProgress(`${done} of ${size} records`);
-    const report = await verifyLedger(reader, { key, kept, since, keyring, onProgress });
+    const onProgress = (done: number, size: number) => {
+      limitYoungGeneration();
+      showProgress(`${done} of ${size} records`);
+    };
+    const report = await verifyLedger(reader, {
+      key,
+      kept,
+      since,
+      keyring,
+      jobs: options.jobs === true,
+      onProgress,
+    });
     endProgress();
     const { root, ...rest } = report;
     if (options.json) printJson({ log: key.name, ...rest, rootHash: root });

@@ -10,6 +10,7 @@ export interface VerifyCliOptions {
   readonly since?: string;
   readonly signatures?: true;
   readonly serviceKeys?: string;
+  readonly jobs?: true;
   readonly json?: true;
 }
 
@@ -40,6 +41,7 @@ export function registerVerify(audit: Command): void {
     .option('--log-key <file>', logKeyHelp)
     .option('--checkpoint <file>', 'a checkpoint that was kept: the ledger must begin as it says')
     .option('--since <file>', 'the same, and verify only what came after it')
+    .option('--jobs', 'compare what is told about each job (show, ps) with its records too')
     .option('--signatures', "check the services' signatures of events too")
     .option(
       '--service-keys <file>',

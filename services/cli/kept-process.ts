@@ -11,6 +11,8 @@ export interface Started {
   readonly pid: number;
   readonly exited: Promise<Exit>;
   stop(): Promise<void>;
+  /** While it stops: what it still waits for is ended. */
+  hurry?(): void;
 }
 
 export interface KeepOptions {
@@ -63,6 +65,11 @@ export class KeptProcess {
   /** Ends the process, which is then started again as when it dies. */
   async restart(): Promise<void> {
     await this.#current?.stop();
+  }
+
+  /** Asks a process that is stopping to be quick about it. */
+  hurry(): void {
+    this.#current?.hurry?.();
   }
 
   async stop(): Promise<void> {

@@ -21,6 +21,9 @@ const blocked = { action_id: 2, action: 'Denied', disposition_id: 2, disposition
 const observed = { action_id: 3, action: 'Observed', disposition_id: 17, disposition: 'Logged' } as const;
 const sha256 = (value: string) => ({ algorithm_id: 3, algorithm: 'SHA-256', value });
 
+/** Jobs of which everything is kept at hand. */
+const mostOpen = 64;
+
 /** Refusals behind which somebody may stand who means harm. */
 const alarming = new Set([
   'UNSIGNED',
@@ -50,14 +53,22 @@ export class OcsfMapper {
       const complete = seen[0]?.record.kind === 'submitted' ? seen : await this.#before(entry);
       const event = eventOf(entry, recordOf(jobId, entry.record.tenant, complete));
       if (isEnd(entry)) this.#open.delete(jobId);
-      else this.#open.set(jobId, complete);
+      else this.#remember(jobId, complete);
       return event === null ? [] : [event];
     }
-    this.#open.set(jobId, seen);
+    this.#remember(jobId, seen);
     return [];
   }
 
-  /** The export began in the middle of this job. */
+  /** What is forgotten is read again at the job's end: events may carry a plugin each, and thousands of jobs be open. */
+  #remember(jobId: string, entries: Entry[]): void {
+    this.#open.delete(jobId);
+    this.#open.set(jobId, entries);
+    const [oldest] = this.#open.keys();
+    if (this.#open.size > mostOpen && oldest !== undefined) this.#open.delete(oldest);
+  }
+
+  /** The export began in the middle of this job, or it was forgotten. */
   async #before(entry: Entry): Promise<Entry[]> {
     const entries: Entry[] = [];
     for await (const earlier of this.#client.records({ jobId: entry.record.jobId, follow: false })) {

@@ -78,7 +78,8 @@ async function changing(change: (tokens: readonly QueryToken[]) => readonly Quer
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   await withLock(file, async () => {
     const tokens = change(await read(file));
-    await writeAtomically(file, encodeTokens(tokens), 0o600);
+    // Digests let nobody in; the service may run as another user.
+    await writeAtomically(file, encodeTokens(tokens), 0o644);
   });
   return file;
 }

@@ -147,8 +147,12 @@ function finishedLines(event: JobFinished): Line[] {
     [
       'ran',
       `${formatMs(usage.wallMicros / 1000)}, CPU ${formatMs(cpuMsOf(event))}, peak ${formatBytes(usage.peakMemoryBytes)}, ` +
-        `${usage.peakProcesses} processes, ${event.runtime} on ${event.executor}`,
+        `${plural(usage.peakProcesses, 'process', 'processes')}, ${event.runtime} on ${event.executor}`,
     ],
+    ...listed(
+      'killed',
+      usage.oomVictims.map(({ program, pid }) => `${program} (process ${pid}), for lack of memory`),
+    ),
     ...sandboxLines(event),
     ...accountLines(event),
     ['output', `stdout ${streamText(stdout)}, stderr ${streamText(stderr)}`],
@@ -232,6 +236,8 @@ function ledgerLines({ entries }: JobRecord, { standing, spans }: RecordFacts): 
     ['trace', traceId === undefined ? 'none' : `${traceId}, ${spans} spans; --trace draws them`],
   ];
 }
+
+const plural = (count: number, one: string, more: string): string => `${count} ${count === 1 ? one : more}`;
 
 /** One line, unless there is nothing to list. */
 const listed = (label: string, texts: readonly string[]): Line[] =>

@@ -46,6 +46,8 @@ export interface SystemOptions {
   readonly executors?: number;
   /** How long the server may answer nothing before it is started again, milliseconds. */
   readonly serverPatienceMs?: number;
+  /** How long the executors let running jobs go on when they are stopped (SANDBUS_GRACE_MS), milliseconds. */
+  readonly graceMs?: number;
   /** Told when something starts, dies or is started again. */
   readonly onEvent?: (text: string) => void;
 }
@@ -60,11 +62,15 @@ export interface System {
   pidOf(part: Part): number;
   /** Resolves when a part does not stay up although it was started again and again. */
   readonly failed: Promise<string>;
-  /** Stops the services, which drain, then the server. */
+  /** Stops the executors, which let running jobs end within the grace time, then the other services and the server. */
   stop(): Promise<void>;
+  /** While it stops: running jobs are ended at once, and recorded as ended. */
+  hurry(): void;
 }
 
-const stopGraceMs = 20_000;
+export const defaultGraceMs = 10_000;
+/** For an executor's last words, and for every other service. */
+const afterGraceMs = 10_000;
 const readyDeadlineMs = 30_000;
 
 /**
@@ -80,6 +86,8 @@ export async function startAll(options: SystemOptions): Promise<System> {
   let stopWatching = () => {};
   const stop = async () => {
     stopWatching();
+    // First, so that the others still record how the last jobs end.
+    await Promise.all(executorsOf(services).map((service) => service.stop()));
     await Promise.all(services.map((service) => service.stop()));
     await topology?.stop();
     await nats.stop();
@@ -107,6 +115,9 @@ export async function startAll(options: SystemOptions): Promise<System> {
     pidOf: (part) => all.find(({ name }) => name === part)?.pid ?? 0,
     failed: Promise.race(all.map(({ givenUp }) => givenUp)),
     stop,
+    hurry: () => {
+      for (const executor of executorsOf(services)) executor.hurry();
+    },
   };
 }
 
@@ -121,6 +132,9 @@ function serverWatch({ processes }: NatsNodes, options: SystemOptions): ServerWa
     patienceMs: options.serverPatienceMs,
   });
 }
+
+const executorsOf = (services: readonly KeptProcess[]): KeptProcess[] =>
+  services.filter(({ name }) => name.startsWith('executor'));
 
 function serviceInstances({ executors = 1 }: SystemOptions): { name: ServiceName; label: string }[] {
   const more = Array.from({ length: executors - 1 }, (_, index) => `executor-${index + 2}`);
@@ -155,6 +169,8 @@ async function startService(
       SANDBUS_NATS_CREDS: userCredentials(options.stateDir, name),
       // Four services cannot share one address.
       SANDBUS_HEALTH_ADDRESS: undefined,
+      // It may hold a password.
+      ...(name === 'audit' ? {} : { SANDBUS_LEDGER_URL: undefined }),
       SANDBUS_QUERY_ADDRESS: name === 'audit' ? options.queryAddress : undefined,
     }),
     stdio: ['ignore', 'pipe', log?.fd ?? 'inherit'],
@@ -162,8 +178,9 @@ async function startService(
     diesWithParent: true,
   }).finally(() => log?.close());
   await untilReady(child, label, options);
-  const stop = async () => void (await stopChild(child, stopGraceMs));
-  return { pid: child.pid, exited: child.exited, stop };
+  const graceMs = (options.graceMs ?? defaultGraceMs) + afterGraceMs;
+  const stop = async () => void (await stopChild(child, graceMs));
+  return { pid: child.pid, exited: child.exited, stop, hurry: () => child.kill('SIGTERM') };
 }
 
 async function untilReady(child: Child, label: string, options: SystemOptions): Promise<void> {

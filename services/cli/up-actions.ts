@@ -11,7 +11,7 @@ import { Bus } from '../platform/nats/bus.ts';
 import { inboxPrefix } from '../platform/nats-permissions.ts';
 import { encodePolicy } from '../trust/index.ts';
 import { defaultPolicy } from './default-policy.ts';
-import { startAll } from './system.ts';
+import { defaultGraceMs, startAll } from './system.ts';
 
 /** Where queries are answered unless somebody else has the port. */
 const usualQueryPort = 4280;
@@ -20,6 +20,7 @@ const topologyShape = {
   ...commonShape,
   SANDBUS_REPLICAS: wholeNumber(1).default(1),
   SANDBUS_SIZE_FACTOR: positiveNumber.default(1),
+  SANDBUS_GRACE_MS: wholeNumber(0).default(defaultGraceMs),
   SANDBUS_QUERY_ADDRESS: z.string().min(1).nullable().default(null),
   SANDBUS_NATS_SERVER: z.string().min(1).nullable().default(null),
 };
@@ -33,10 +34,12 @@ export async function up(options: { port: string; state?: string }): Promise<num
   const say = (text: string) => void process.stderr.write(`${text}\n`);
   await ensurePolicy(stateDir, say);
   const asked = stopAsked();
+  const graceMs = config.SANDBUS_GRACE_MS;
   const queryAddress = config.SANDBUS_QUERY_ADDRESS ?? `127.0.0.1:${await portOrAnother(usualQueryPort)}`;
   const system = await startAll({
     queryAddress,
     stateDir,
+    graceMs,
     port: port.data,
     logs: 'files',
     replicas: config.SANDBUS_REPLICAS,
@@ -46,8 +49,16 @@ export async function up(options: { port: string; state?: string }): Promise<num
   });
   say(`queries: http://${queryAddress}/openapi.json; \`sandbus query-token add\` makes a token`);
   say(`ready: SANDBUS_NATS_URL=${system.url}; state and logs in ${stateDir}; Ctrl-C stops`);
-  const failure = await Promise.race([asked.then(() => null), system.failed]);
-  say(failure ?? 'stopping: running jobs are ended, queued ones wait for the next start');
+  const failure = await Promise.race([asked.first.then(() => null), system.failed]);
+  const seconds = graceMs / 1000;
+  say(
+    failure ??
+      `stopping: running jobs have ${seconds} s to end, waiting ones stay for the next start; Ctrl-C again ends them now`,
+  );
+  void asked.second.then(() => {
+    say('ending running jobs now');
+    system.hurry();
+  });
   await system.stop();
   return failure === null ? 0 : 1;
 }
@@ -80,11 +91,17 @@ export async function makeTopology(): Promise<void> {
   }
 }
 
-function stopAsked(): Promise<void> {
-  return new Promise((resolve) => {
-    process.once('SIGINT', () => resolve());
-    process.once('SIGTERM', () => resolve());
-  });
+function stopAsked(): { first: Promise<void>; second: Promise<void> } {
+  const first = Promise.withResolvers<void>();
+  const second = Promise.withResolvers<void>();
+  let signals = 0;
+  const onSignal = () => {
+    signals += 1;
+    if (signals === 1) first.resolve();
+    else second.resolve();
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, onSignal);
+  return { first: first.promise, second: second.promise };
 }
 
 /** The port, when nobody has it on loopback, else any other one. */

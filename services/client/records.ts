@@ -39,6 +39,8 @@ export function isNext(position: Position, { record }: Entry, jobId: string | un
 const mostWaiting = 1000;
 /** A live record can be lost, e.g. while the connection is down: after so much silence the ledger is asked. */
 const silenceMs = 3000;
+/** The most that audit-read gives; large ones fill a page sooner. */
+const recordsPerPage = 1000;
 /** For so long the ledger may give no answer before this is an error. */
 const patienceMs = 60_000;
 
@@ -96,7 +98,7 @@ async function* readLedger(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Entry, void> {
   for (let next = after, more = true; more && signal?.aborted !== true; ) {
-    const page = await patiently(() => reader.records({ after: next, jobId }), signal);
+    const page = await patiently(() => reader.records({ after: next, jobId, limit: recordsPerPage }), signal);
     if (page === null) return;
     yield* page.items;
     ({ next, more } = page);

@@ -54,9 +54,9 @@ export const start: StartService = async (context) => {
   return {
     failed: loop.failed,
     checks: [...trustChecks(parts.trust, parts.policy)],
-    stop: async () => {
+    stop: async (hurry) => {
       await loop.stop();
-      await within(config.graceMs, loop.idle());
+      await within(config.graceMs, loop.idle(), hurry);
       handler.endAll();
       if (!(await within(lastWordsMs, loop.idle()))) giveUp.abort();
       await loop.idle();
@@ -150,10 +150,11 @@ function describe(
   );
 }
 
-/** Whether `work` was done within the time. */
-async function within(ms: number, work: Promise<void>): Promise<boolean> {
+/** Whether `work` was done within the time, and before somebody was in a hurry. */
+async function within(ms: number, work: Promise<void>, hurry?: AbortSignal): Promise<boolean> {
   const timer = new AbortController();
-  const late = delay(ms, false, { signal: timer.signal }).catch(() => false);
+  const signal = hurry === undefined ? timer.signal : AbortSignal.any([timer.signal, hurry]);
+  const late = delay(ms, false, { signal }).catch(() => false);
   const done = await Promise.race([work.then(() => true), late]);
   timer.abort();
   return done;

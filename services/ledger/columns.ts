@@ -66,10 +66,20 @@ export function jobsQuery(
   };
 }
 
+const extreme = (which: 'min' | 'max', where: string) =>
+  `(SELECT ${which}(first_sequence) FROM job WHERE ${where})`;
+
 const jobConditions: [name: keyof JobFilter | 'before', condition: (parameter: string) => string][] = [
   ['tenant', (p) => `tenant = ${p}`],
-  ['since', (p) => `submitted_at_ms >= ${p}`],
-  ['until', (p) => `submitted_at_ms < ${p}`],
+  // Almost in the order of time, so what lies outside is not looked at; without a job in the time, nothing is.
+  [
+    'since',
+    (p) => `submitted_at_ms >= ${p} AND first_sequence >= ${extreme('min', `submitted_at_ms >= ${p}`)}`,
+  ],
+  [
+    'until',
+    (p) => `submitted_at_ms < ${p} AND first_sequence <= ${extreme('max', `submitted_at_ms < ${p}`)}`,
+  ],
   ['state', (p) => `state = ${p}`],
   ['outcome', (p) => `outcome = ${p}`],
   ['runtime', (p) => `runtime = ${p}`],

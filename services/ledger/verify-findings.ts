@@ -15,6 +15,7 @@ export const mends = {
   signature: 'compare the event with its copy on AUDIT, and the keys with the service-keys.json of that time',
   subtree: 'proofs made of it are wrong, the records are not: restore the row from a backup',
   checkpoint: 'compare the checkpoint with those that were published on audit-checkpoint and kept',
+  job: 'the record itself is whole, what is told about the job is not: restore the row from a backup',
   kept: 'the log is not the one of which the kept checkpoint was signed: keep both, and restore from a backup',
 } as const;
 export type FindingKind = keyof typeof mends;

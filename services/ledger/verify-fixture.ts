@@ -153,3 +153,35 @@ function messageOf(record: AuditRecord): StreamMessage {
         };
   return { stream, sequence: streamSequence, subject, headers, data: payload ?? new Uint8Array() };
 }
+
+/** What is done to a store. */
+export type Change = (store: Tampering) => Promise<unknown>;
+
+/** Another value in a column of one row. */
+export const set =
+  (
+    column: string,
+    sequence: number,
+    change: (value: Cell) => Cell,
+    table = 'record',
+    key = 'sequence',
+  ): Change =>
+  async (store) => {
+    const value = await store.get(`SELECT ${column} FROM ${table} WHERE ${key} = ?`, sequence);
+    await store.run(`UPDATE ${table} SET ${column} = ? WHERE ${key} = ?`, change(value), sequence);
+  };
+/** Values that are not what they were. */
+export const flip = (value: Cell): Cell =>
+  Uint8Array.from(value as Uint8Array, (byte, at) => (at === 3 ? byte ^ 1 : byte));
+export const lastLetter = (value: Cell): Cell => `${String(value).slice(0, -1)}~`;
+export const oneMore = (value: Cell): Cell => Number(value) + 1;
+export const remove =
+  (...sequences: number[]): Change =>
+  async (store) => {
+    for (const sequence of sequences) await store.run('DELETE FROM record WHERE sequence = ?', sequence);
+  };
+export const all =
+  (...changes: Change[]): Change =>
+  async (store) => {
+    for (const change of changes) await change(store);
+  };

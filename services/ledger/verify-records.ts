@@ -7,6 +7,7 @@ import { messageOf } from '../platform/errors.ts';
 import type { Keyring } from '../platform/event-keys.ts';
 import { jobOfAnySubject } from '../platform/topology.ts';
 import { jobKey } from './keys.ts';
+import { LastLeaves } from './last-leaves.ts';
 import { hasJob, kindOf } from './message-facts.ts';
 import type { LedgerReader } from './store.ts';
 import { signatureFault } from './tlog/event-signature.ts';
@@ -14,6 +15,7 @@ import { isPayloadOf, leafHash } from './tlog/leaf.ts';
 import { emptyRoot, hashBytes, sameHash } from './tlog/merkle.ts';
 import type { Findings } from './verify-findings.ts';
 
+const nothing = new Uint8Array();
 const wrongLeaf =
   'its fields do not give its leaf hash: a field that the tree covers, or the hash, was changed';
 
@@ -51,14 +53,19 @@ export class RecordChecks {
       if (!this.#tenants.has(record.tenant))
         this.#tenants.set(record.tenant, await nextOfTenant(reader, record, start));
       const job = hasJob(record) ? jobKey(record) : null;
-      if (job !== null && !asked.has(job) && this.#jobs.get(job) === null) {
+      if (job !== null && !asked.has(job) && this.#jobs.get(record) === null) {
         asked.add(job);
         const last = await lastBefore(start, -1, (from) => reader.recordsOfJob(record, from, page));
-        if (last !== null) this.#jobs.set(job, last.leafHash);
+        if (last !== null) this.#jobs.set(record, last.leafHash);
       }
     }
     if (this.#lastRecordedAt === 0 && start > 0)
       this.#lastRecordedAt = (await reader.recordsAt([start - 1]))[0]?.recordedAt ?? 0;
+  }
+
+  /** Keys of the jobs that were seen. */
+  get jobs(): ReadonlySet<string> {
+    return this.#jobs.keys();
   }
 
   /** So many records are missing and told of: each explains a jump of its tenant and a break in the line of its job. */
@@ -129,18 +136,21 @@ export class RecordChecks {
 
   #checkChain(record: AuditRecord, leafHash: Uint8Array): void {
     const { previousLeafHash, jobId } = record;
-    const job = hasJob(record) ? jobKey(record) : null;
-    const last = job === null ? null : this.#jobs.get(job);
-    const other = job === null ? undefined : this.#doubtful.get(job);
-    const follows = sameHash(previousLeafHash, last ?? new Uint8Array());
-    if (!follows && !(other !== undefined && sameHash(previousLeafHash, other))) {
+    const ofJob = hasJob(record);
+    const last = ofJob ? this.#jobs.get(record) : null;
+    if (!sameHash(previousLeafHash, last ?? nothing) && !this.#followsDoubtful(record)) {
       if (this.#breaks > 0) this.#breaks -= 1;
       else this.#note('chain', record, `it does not follow on the event of job ${jobId} in front of it`);
     }
-    if (job === null) return;
-    if (record.leafHash.length === hashBytes) this.#jobs.set(job, record.leafHash);
-    if (!sameHash(leafHash, record.leafHash)) this.#doubtful.set(job, leafHash);
-    else if (other !== undefined) this.#doubtful.delete(job);
+    if (!ofJob) return;
+    if (record.leafHash.length === hashBytes) this.#jobs.set(record, record.leafHash);
+    if (!sameHash(leafHash, record.leafHash)) this.#doubtful.set(jobKey(record), leafHash);
+    else if (this.#doubtful.size > 0) this.#doubtful.delete(jobKey(record));
+  }
+
+  #followsDoubtful(record: AuditRecord): boolean {
+    const other = this.#doubtful.get(jobKey(record));
+    return other !== undefined && sameHash(record.previousLeafHash, other);
   }
 
   #checkSignature(record: AuditRecord): void {
@@ -156,24 +166,6 @@ export class RecordChecks {
 
   #note(kind: Parameters<Findings['add']>[0], record: AuditRecord, fault: string): void {
     this.#findings.add(kind, record.sequence, `record ${record.sequence}: ${fault}`);
-  }
-}
-
-/** Leaf hash of the last record of each job, side by side in one buffer: an object for each would take four times as much. */
-class LastLeaves {
-  readonly #places = new Map<string, number>();
-  #hashes = Buffer.alloc(1024 * hashBytes);
-
-  get(job: string): Uint8Array | null {
-    const place = this.#places.get(job);
-    return place === undefined ? null : this.#hashes.subarray(place, place + hashBytes);
-  }
-
-  set(job: string, hash: Uint8Array): void {
-    const place = this.#places.get(job) ?? this.#places.size * hashBytes;
-    if (place === this.#hashes.length) this.#hashes = Buffer.concat([this.#hashes, Buffer.alloc(place)]);
-    this.#hashes.set(hash, place);
-    this.#places.set(job, place);
   }
 }
 

@@ -17,6 +17,7 @@ import type { VerifierKey } from './tlog/note.ts';
 import { compactRangeAt, MissingHashes } from './tlog/proofs.ts';
 import type { Finding } from './verify-findings.ts';
 import { Findings } from './verify-findings.ts';
+import { checkJobs } from './verify-jobs.ts';
 import { RecordChecks } from './verify-records.ts';
 import { TreeChecks } from './verify-tree.ts';
 
@@ -29,6 +30,8 @@ export interface VerifyOptions {
   readonly since?: SignedCheckpoint | null;
   /** The services' public keys: also checks the signature of each event. Costs some 60 µs an event. */
   readonly keyring?: Keyring | null;
+  /** Also compares the rows of jobs with what their records say. Takes as long again. */
+  readonly jobs?: boolean;
   readonly onProgress?: (done: number, size: number) => void;
   /** Findings that are told one by one; the rest is counted. 100 unless set. */
   readonly mostFindings?: number;
@@ -81,6 +84,7 @@ export async function verifyLedger(reader: LedgerReader, options: VerifyOptions)
     onProgress?.(next, size);
   }
   if (next < size) noteMissing(findings, records, next, size);
+  if (options.jobs === true) await checkJobs(reader, findings, records.jobs, { size, all: from === 0 });
   await tree.end(Math.max(size, since?.size ?? 0));
   const { list, more } = findings;
   return {

@@ -60,11 +60,12 @@ function codecOf(name: EventName): Codec {
 export function encode<N extends EventName>(name: N, value: Events[N]): Uint8Array {
   const codec = codecOf(name);
   const faults: string[] = [];
-  codec.type.isValid(buffers(value), {
+  const plain = buffers(value);
+  codec.type.isValid(plain, {
     errorHook: (path: string[], bad: unknown) => void faults.push(`${path.join('.')} is ${String(bad)}`),
   });
   if (faults.length > 0) throw new Error(`${name} does not fit its schema: ${faults.join('; ')}`);
-  return Buffer.concat([codec.header, codec.type.toBuffer(buffers(value))]);
+  return Buffer.concat([codec.header, codec.type.toBuffer(plain)]);
 }
 
 /** Decodes an event of any known schema. Throws PoisonError UNKNOWN_SCHEMA, UNDECODABLE or TOO_LARGE. */
@@ -98,6 +99,7 @@ export function allSchemas(): { name: EventName; key: string; text: string }[] {
 
 /** avsc takes Buffers only; ours are any Uint8Array. */
 function buffers(value: unknown): unknown {
+  if (Buffer.isBuffer(value)) return value;
   if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   if (Array.isArray(value)) return value.map(buffers);
   if (value !== null && typeof value === 'object')

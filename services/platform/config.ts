@@ -132,7 +132,8 @@ export const positiveNumber = z
   .refine((n) => n > 0 && Number.isFinite(n), 'must be a number above 0');
 
 /** No service has any use for the keys that sign. */
-const passedOn = /^(SANDBUS_(?!ROOT_KEY$|SIGNING_KEY$)|OTEL_|LC_)|^(PATH|HOME|LANG|TZ|TMPDIR)$/;
+const passedOn =
+  /^(SANDBUS_(?!ROOT_KEY$|SIGNING_KEY$)|OTEL_|LC_|PGPASSFILE$|PGSSL)|^(PATH|HOME|LANG|TZ|TMPDIR)$/;
 
 /** What a service that we start gets to see of our environment, with `overrides` on top. */
 export function serviceEnvironment(

@@ -24,6 +24,8 @@ export interface SettleOptions {
   readonly log: Logger;
   /** A message delivered more often than this is a dead letter; Infinity where the handler itself ends the job. */
   readonly maxDeliveries: number;
+  /** False spares the server's word that it has an ack: one that is lost leads to a redelivery, as a late one does. */
+  readonly confirmsAcks?: boolean;
   /** Ends the job of a message that was delivered too often, before that becomes a dead letter. */
   readonly exhausted?: (delivery: Delivery, detail: string) => Promise<void>;
 }
@@ -33,6 +35,11 @@ export interface ConsumeOptions extends SettleOptions {
   readonly consumer: ConsumerDefinition;
   /** Messages handled at one time. */
   readonly slots: number;
+  /**
+   * Messages of one pull; the next one is made when so many slots are free. For who takes thousands a second: a pull costs
+   * as much as many messages. Whatever is free unless set.
+   */
+  readonly batch?: number;
   /** How many more messages may be taken now, where that depends on others. */
   readonly room?: () => Promise<number>;
 }
@@ -63,6 +70,7 @@ class ConsumeLoop implements Loop {
   readonly #bug = Promise.withResolvers<never>();
   #stopping = false;
   #stopPull: () => void = () => undefined;
+  #onFree: () => void = () => undefined;
 
   constructor(options: ConsumeOptions) {
     this.#options = options;
@@ -72,14 +80,16 @@ class ConsumeLoop implements Loop {
   async run(): Promise<void> {
     let consumer: PullConsumer | null = null;
     while (!this.#stopping) {
-      if (this.#busy.size >= this.#options.slots) {
-        await Promise.race(this.#busy);
+      if (this.#free < this.#leastFree) {
+        await new Promise<void>((resolve) => {
+          this.#onFree = resolve;
+        });
         continue;
       }
       try {
         const { stream, durable } = this.#options.consumer;
         consumer ??= await this.#options.bus.consumer(stream, durable);
-        const most = Math.min(this.#options.slots - this.#busy.size, await this.#room());
+        const most = Math.min(this.#options.batch ?? this.#free, await this.#room());
         if (most > 0) await this.#pullOnce(consumer, most);
         else await this.#pause(noRoomMs);
       } catch (error) {
@@ -93,6 +103,14 @@ class ConsumeLoop implements Loop {
       }
     }
     this.#ended.resolve();
+  }
+
+  get #free(): number {
+    return this.#options.slots - this.#busy.size;
+  }
+
+  get #leastFree(): number {
+    return this.#options.batch ?? 1;
   }
 
   #room(): Promise<number> {
@@ -109,7 +127,10 @@ class ConsumeLoop implements Loop {
   #start(delivery: Delivery): void {
     const work = settle(this.#options, delivery)
       .catch((bug: unknown) => this.#bug.reject(bug))
-      .finally(() => this.#busy.delete(work));
+      .finally(() => {
+        this.#busy.delete(work);
+        if (this.#free >= this.#leastFree) this.#onFree();
+      });
     this.#busy.add(work);
   }
 
@@ -178,7 +199,8 @@ async function bury(
 /** An ack that is not confirmed leads to a redelivery, which every handler must bear anyway. */
 async function ack(options: SettleOptions, delivery: Delivery): Promise<void> {
   try {
-    await delivery.settle.ack();
+    if (options.confirmsAcks === false) delivery.settle.ackUnconfirmed();
+    else await delivery.settle.ack();
   } catch (error) {
     options.log.warn({ subject: delivery.subject, error: messageOf(error) }, 'ack not confirmed');
   }

@@ -2,7 +2,7 @@
 import type { EventName, Events } from './codec.ts';
 import { decodeAs, encode } from './codec.ts';
 import { OperationalError, PoisonError } from './errors.ts';
-import type { EventIdentity, Signable } from './event-keys.ts';
+import type { EventIdentity, Signable, Verdict } from './event-keys.ts';
 import type { Bus, Delivery, Headers, Published, StreamMessage } from './nats/bus.ts';
 import type { Cause, JobRef, ServiceName } from './topology.ts';
 import { headerNames, isJobId, isTenant, parseJobSubject } from './topology.ts';
@@ -46,8 +46,8 @@ export function publishEvent(bus: Publisher, event: OutgoingEvent): Promise<Publ
 }
 
 /** For what is published under no Nats-Msg-Id: the headers with its id and its signature. */
-export function signedHeaders(bus: Bus, event: Signable): Headers {
-  return { [headerNames.eventId]: event.id, [headerNames.signature]: identityOf(bus).sign(event) };
+export async function signedHeaders(bus: Bus, event: Signable): Promise<Headers> {
+  return { [headerNames.eventId]: event.id, [headerNames.signature]: await identityOf(bus).signAside(event) };
 }
 
 /** Publishes bytes that are signed but no event of a job: log chunks and spans. */
@@ -85,7 +85,15 @@ const newKeyDeliveries = 4;
  * OperationalError; without a keyring it always is.
  */
 export function checkSigned(bus: Bus, message: FromStream): ServiceName {
-  const verdict = identityOf(bus).check(message);
+  return signerIn(identityOf(bus).check(message), message);
+}
+
+/** The same, with the arithmetic on another thread. */
+export async function checkSignedAside(bus: Bus, message: FromStream): Promise<ServiceName> {
+  return signerIn(await identityOf(bus).checkAside(message), message);
+}
+
+function signerIn(verdict: Verdict, message: FromStream): ServiceName {
   if (verdict.ok) return verdict.signer;
   const { fault, detail } = verdict;
   if (fault === 'no-keyring') throw new OperationalError('NO_SERVICE_KEYS', detail, { retryMs: 5000 });

@@ -1,6 +1,6 @@
 /** For tests: an identity that speaks as every service, each with its own key. */
 
-import type { EventIdentity } from './event-keys.ts';
+import type { EventIdentity, Signable } from './event-keys.ts';
 import { EventKeys } from './event-keys.ts';
 import { createLogger } from './log.ts';
 import { ensureServiceKeys, serviceKeyFiles } from './service-keys.ts';
@@ -14,13 +14,18 @@ export async function everyService(stateDir: string): Promise<EventIdentity> {
     (name) => [name, EventKeys.load(name, serviceKeyFiles(stateDir, name), log)] as const,
   );
   const keys = new Map<string, EventKeys>(all);
+  const authorOf = ({ id }: Signable): EventKeys => {
+    const author = keys.get(id.split(':')[0] ?? '');
+    if (author === undefined) throw new Error(`the id ${id} names no service`);
+    return author;
+  };
+  const [, anyKeys] = all[0] ?? [];
+  if (anyKeys === undefined) throw new Error('there are no services');
   return {
     service: null,
-    sign: (event) => {
-      const author = keys.get(event.id.split(':')[0] ?? '');
-      if (author === undefined) throw new Error(`the id ${event.id} names no service`);
-      return author.sign(event);
-    },
-    check: (message) => all[0]?.[1].check(message) ?? { ok: false, fault: 'no-keyring', detail: '' },
+    sign: (event) => authorOf(event).sign(event),
+    signAside: async (event) => authorOf(event).signAside(event),
+    check: (message) => anyKeys.check(message),
+    checkAside: (message) => anyKeys.checkAside(message),
   };
 }

@@ -27,8 +27,8 @@ export interface ServiceContext {
 }
 
 export interface RunningService {
-  /** Takes no more work and resolves when what is under way has ended. */
-  stop(): Promise<void>;
+  /** Takes no more work and resolves when what is under way has ended; from the abort of `hurry` on it is ended. */
+  stop(hurry?: AbortSignal): Promise<void>;
   /** Rejects when something went wrong that the service cannot mend. */
   readonly failed: Promise<never>;
   /** What it needs besides the bus, for its readiness. */
@@ -79,7 +79,7 @@ export async function runService(name: ServiceName, start: StartService): Promis
     const reason = await Promise.race([asked.promise, running.failed, bus.closed().then(() => 'bus closed')]);
     log.info({ reason }, 'stopping');
     health.watch([() => 'it is stopping']);
-    await running.stop();
+    await running.stop(asked.hurry);
     return reason === 'bus closed' ? 1 : 0;
   } catch (error) {
     // What the operator has to mend is said in a sentence; only a bug needs its stack.
@@ -115,13 +115,21 @@ function metricsOptions(config: TelemetryConfig): MetricsOptions {
 /** A batch of spans has no cause, so its id is any. */
 const spanBatchId = (service: ServiceName): string => `${service}:spans:${randomUUID()}`;
 
-function stopRequest(): { promise: Promise<string>; forget: () => void } {
+/** The first signal asks the service to stop, the second to be quick about it. */
+function stopRequest(): { promise: Promise<string>; hurry: AbortSignal; forget: () => void } {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const onSignal = (signal: NodeJS.Signals) => resolve(signal);
+  const hurry = new AbortController();
+  let signals = 0;
+  const onSignal = (signal: NodeJS.Signals) => {
+    signals += 1;
+    if (signals === 1) resolve(signal);
+    else hurry.abort();
+  };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
   return {
     promise,
+    hurry: hurry.signal,
     forget: () => {
       process.off('SIGTERM', onSignal);
       process.off('SIGINT', onSignal);

@@ -85,11 +85,14 @@ export interface SpanOptions {
 
 export class Telemetry {
   readonly service: string;
+  /** Whether spans go to a collector, besides the audit store. */
+  readonly exported: boolean;
   readonly #sdk: NodeSDK;
   readonly #ids: ChosenIds;
 
-  private constructor(service: string, sdk: NodeSDK, ids: ChosenIds) {
+  private constructor({ service, exported }: TelemetryOptions, sdk: NodeSDK, ids: ChosenIds) {
     this.service = service;
+    this.exported = exported;
     this.#sdk = sdk;
     this.#ids = ids;
   }
@@ -117,7 +120,7 @@ export class Telemetry {
       instrumentations: [],
     });
     sdk.start();
-    return new Telemetry(options.service, sdk, ids);
+    return new Telemetry(options, sdk, ids);
   }
 
   /** A span that the caller ends. */

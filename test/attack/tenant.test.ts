@@ -354,11 +354,15 @@ describe('message ids that collide', () => {
     ]) {
       const ids = headers();
       ids.set('Nats-Msg-Id', guess);
-      const reply = await attacker.request(`job.submitted.acme.${uuidV7()}`, Buffer.from('x'), {
+      const own = uuidV7();
+      const reply = await attacker.request(`job.submitted.acme.${own}`, Buffer.from('x'), {
         headers: ids,
         timeout: 5000,
       });
       assert.doesNotMatch(reply.string(), /"error"|"duplicate"/, guess);
+      await eventually('the attempt is in the ledger', async () =>
+        (await deadLetters(own)).includes('UNDECODABLE'),
+      );
     }
     const plugin = { name: 'o.sh', bytes };
     const submitted = await other.submit({ plugin, envelope: system.sign('o.sh', bytes), jobId });

@@ -310,7 +310,11 @@ describe('allowed: the refusals above are not for another reason', () => {
     test(what, async () => {
       if (trust !== undefined) await publish(trust(base));
       const event = finished((await submit(request(), tenant)).result);
-      assert.deepEqual([event.outcome, text(event.stdout.inline)], ['exited', 'alive\n']);
+      assert.deepEqual(
+        [event.outcome, text(event.stdout.inline)],
+        ['exited', 'alive\n'],
+        JSON.stringify(event.error),
+      );
       assert.deepEqual(
         event.artifacts.map(({ name }) => name),
         ['canary'],

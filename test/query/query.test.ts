@@ -1,10 +1,14 @@
 /** The query API of a running system: who sees what, by which filter, in which pages; and that it can change nothing. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { CliFixture } from '../../services/cli/cli-process.ts';
 import type { JobResult } from '../../services/client/index.ts';
+import { readVerifierKey } from '../../services/ledger/log-key.ts';
+import { openCheckpoint } from '../../services/ledger/tlog/checkpoint.ts';
+import { CompactRange } from '../../services/ledger/tlog/compact-range.ts';
 import { freePorts } from '../free-ports.ts';
 import { eventually } from '../with-nats.ts';
 
@@ -57,6 +61,7 @@ async function get(path: string, token = tokens.operator, init: RequestInit = {}
   };
 }
 
+const keyFile = () => join(cli.system.stateDir, 'ledger.pub');
 const idOf = (index: number): string => results[index]?.event.jobId ?? '';
 const job = (index: number, tenant = 'acme'): string => `/v1/tenants/${tenant}/jobs/${idOf(index)}`;
 
@@ -215,6 +220,7 @@ describe('one job', () => {
         ['finished', 'JobFinished'],
       ],
     );
+    assert.equal(body.more, false);
     assert.equal(records[4]?.event.value.exitCode, 7);
     assert.ok(records.every(({ payload }) => Buffer.from(payload, 'base64').length > 10));
     const { covering } = body.standing as { covering: { treeSize: number; note: string } };
@@ -236,9 +242,8 @@ describe('one job', () => {
     const { status, body } = await get(`${job(0)}/proof`, tokens.acme);
     assert.equal(status, 200, JSON.stringify(body));
     const file = join(cli.folder, 'proof.json');
-    const key = join(cli.system.stateDir, 'ledger.pub');
     await writeFile(file, JSON.stringify(body));
-    const verify = () => cli.sandbus(['audit', 'verify', '--proof', file, '--log-key', key]);
+    const verify = () => cli.sandbus(['audit', 'verify', '--proof', file, '--log-key', keyFile()]);
     const good = await verify();
     assert.equal(good.code, 0, good.stderr);
     const leaves = body.leaves as { payload: string }[];
@@ -258,6 +263,48 @@ test('checkpoints are those that the ledger signed, newest and by size', async (
   assert.deepEqual(checkpoints.at(-1), newest);
   const some = (await get(`/v1/checkpoints?covering=${newest.treeSize}`)).body.checkpoints as unknown[];
   assert.equal(some.length, 1);
+});
+
+describe('tiles, as monitors of transparency logs read them', () => {
+  const fetched = async (path: string, token = tokens.operator) => {
+    const reply = await fetch(`${base}${path}`, { headers: { authorization: `Bearer ${token}` } });
+    return { status: reply.status, bytes: Buffer.from(await reply.arrayBuffer()) };
+  };
+
+  test('the root of the hashes in a tile is the one that the checkpoint signed', async () => {
+    const opened = openCheckpoint((await fetched('/checkpoint')).bytes, readVerifierKey(keyFile()));
+    assert.ok(opened.ok);
+    const { size, root } = opened.value;
+    const { bytes } = await fetched(`/tile/0/000.p/${size}`);
+    const leaves = Array.from({ length: size }, (_, n) => bytes.subarray(32 * n, 32 * n + 32));
+    const range = CompactRange.empty();
+    for (const leaf of leaves) range.append(leaf);
+    assert.equal(Buffer.from(range.root()).toString('hex'), Buffer.from(root).toString('hex'));
+    const entries = (await fetched(`/tile/entries/000.p/${size}`)).bytes;
+    const hashes: string[] = [];
+    for (let at = 0; at < entries.length; at += 2 + entries.readUInt16BE(at)) {
+      const entry = entries.subarray(at + 2, at + 2 + entries.readUInt16BE(at));
+      hashes.push(createHash('sha256').update(Uint8Array.of(0)).update(entry).digest('hex'));
+    }
+    assert.deepEqual(
+      hashes,
+      leaves.map((leaf) => leaf.toString('hex')),
+    );
+  });
+
+  const refused: [path: string, token: 'operator' | 'acme', status: number][] = [
+    ['/tile/0/001', 'operator', 404],
+    ['/tile/0/000', 'operator', 404],
+    ['/tile/0/0', 'operator', 404],
+    ['/tile/9/000', 'operator', 404],
+    ['/tile/entries/000.p/255', 'operator', 404],
+    ['/tile/../checkpoint', 'acme', 403],
+    ['/tile/0/000.p/1', 'acme', 403],
+    ['/checkpoint', 'acme', 403],
+  ];
+  for (const [path, token, status] of refused)
+    test(`${path} for ${token}`, async () =>
+      assert.equal((await fetched(path, tokens[token])).status, status));
 });
 
 test('the document describes every path that there is, with what it takes', async () => {

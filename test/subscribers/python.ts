@@ -12,7 +12,8 @@ const environment = () => ({
 export async function findPython(): Promise<{ program: string } | { missing: string }> {
   const given = process.env.SANDBUS_TEST_PYTHON;
   if (given !== undefined && given !== '') return { program: given };
-  const { code, stdout, stderr } = await runChild('/bin/sh', ['test/python-tools'], environment());
+  const make = ['240', '/bin/sh', `${installation.root}/test/python-tools`];
+  const { code, stdout, stderr } = await runChild('/usr/bin/timeout', make, environment());
   if (code === 0) return { program: stdout.toString().trim() };
   return { missing: `no Python with its packages: ${stderr.toString().trim().slice(-300)}` };
 }

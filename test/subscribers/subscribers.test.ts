@@ -19,10 +19,22 @@ describe('in Python', { skip }, () => {
     results.push(
       await system.run('well.sh', 'echo well\n', { args: ['one', 'two words'] }),
       await system.run('denied.sh', 'unshare --user true; exit 1\n'),
-      await system.run('slow.sh', 'sleep 100\n', { limits: { wallMs: 200 } }),
+      await system.run('slow.sh', 'sleep 100\n', { limits: { wallMs: 1500 } }),
     );
     const { jobId } = await system.client.submit({ plugin: { name: 'x.sh', bytes: Buffer.from('exit\n') } });
     results.push(await system.client.wait(jobId));
+    // No executor here serves GPU routes, so that this one waits until it is cancelled.
+    const bytes = Buffer.from('echo never\n');
+    const envelope = system.sign('gpu.sh', bytes, { requiresGpu: true });
+    const waits = await system.client.submit({
+      plugin: { name: 'gpu.sh', bytes },
+      envelope,
+      requiresGpu: true,
+    });
+    for await (const { record } of system.client.records({ jobId: waits.jobId }))
+      if (record.kind === 'routed') break;
+    await system.client.cancel(waits.jobId, 'no GPU here');
+    results.push(await system.client.wait(waits.jobId));
   });
   after(() => cli?.stop());
 
@@ -63,7 +75,7 @@ describe('in Python', { skip }, () => {
     const { code, stdout, stderr } = await cli.sandbus(['audit', 'export', '--format', 'ocsf']);
     assert.equal(code, 0, stderr);
     const verdict = await runPython(program, 'ocsf_validate.py', [], stdout.toString());
-    assert.deepEqual([verdict.code, verdict.stdout], [0, '7 events\n'], verdict.stderr);
+    assert.deepEqual([verdict.code, verdict.stdout], [0, '8 events\n'], verdict.stderr);
     const events = stdout
       .toString()
       .trimEnd()
@@ -84,6 +96,7 @@ describe('in Python', { skip }, () => {
         ['slow.sh', 'Launch', 'Success', undefined],
         ['slow.sh', 'Terminate', 'Failure', 'WALL-TIME-EXCEEDED'],
         ['x.sh', 'Launch', 'Failure', 'UNSIGNED'],
+        ['gpu.sh', 'Launch', 'Failure', 'CANCELLED'],
       ],
     );
     assert.equal(events[1].process.cmd_line, 'well.sh "one" "two words"');

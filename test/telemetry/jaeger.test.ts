@@ -17,8 +17,8 @@ interface Case {
   readonly plugin: readonly [name: string, source: string];
   readonly signed?: Parameters<TestSystem['sign']>[2] | false;
   readonly request?: Partial<SubmitRequest>;
-  /** Cancels the job when its record of this kind is there. */
-  readonly cancelAt?: 'started' | 'routed';
+  /** Cancels the job once it has printed something, or is routed. */
+  readonly cancelWhen?: 'running' | 'routed';
   /** Beside `submit` and one `audit.commit` for each record. */
   readonly spans: readonly string[];
   /** Failed spans with their `error.type`. */
@@ -72,14 +72,14 @@ const cases: readonly Case[] = [
   {
     what: 'takes too long',
     plugin: ['slow.sh', 'sleep 100\n'],
-    request: { limits: { wallMs: 300 } },
+    request: { limits: { wallMs: 2000 } },
     spans: ran,
     failed: both('wall-time-exceeded'),
   },
   {
     what: 'is cancelled while it runs',
-    plugin: ['cancelled.sh', 'sleep 100\n'],
-    cancelAt: 'started',
+    plugin: ['cancelled.sh', 'echo running; sleep 100\n'],
+    cancelWhen: 'running',
     spans: [...ran, 'cancel'],
     failed: both('cancelled'),
   },
@@ -89,7 +89,7 @@ const cases: readonly Case[] = [
     // No executor here serves GPU routes.
     signed: { requiresGpu: true },
     request: { requiresGpu: true },
-    cancelAt: 'routed',
+    cancelWhen: 'routed',
     spans: ['verify', 'route', 'cancel'],
     failed: {},
   },
@@ -108,43 +108,34 @@ const cases: readonly Case[] = [
 const program = findJaeger();
 const skip = program === null ? 'there is no Jaeger here: `sh test/jaeger-server` builds it' : false;
 
+let jaeger: Jaeger | null = null;
+let system: TestSystem;
+const jobIds = new Map<Case, string>();
+const sinceMs = Date.now() - 60_000;
+
+before(async () => {
+  if (program === null) return;
+  jaeger = await startJaeger(program);
+  system = await startTestSystem({
+    OTEL_EXPORTER_OTLP_ENDPOINT: jaeger.otlpUrl,
+    OTEL_METRICS_EXPORTER: 'none',
+  });
+  await Promise.all(cases.map(async (one) => jobIds.set(one, await toItsEnd(system, one))));
+});
+after(async () => {
+  await system?.stop();
+  await jaeger?.stop();
+});
+
 describe('in Jaeger, a job that', { skip }, () => {
-  let jaeger: Jaeger;
-  let system: TestSystem;
-  const jobIds = new Map<Case, string>();
-  let all: readonly OtlpSpan[] = [];
-
-  before(async () => {
-    const sinceMs = Date.now() - 60_000;
-    jaeger = await startJaeger(program ?? '');
-    system = await startTestSystem({
-      OTEL_EXPORTER_OTLP_ENDPOINT: jaeger.otlpUrl,
-      OTEL_METRICS_EXPORTER: 'none',
-    });
-    await Promise.all(cases.map(async (one) => jobIds.set(one, await toItsEnd(system, one))));
-    const wanted = await Promise.all([...jobIds].map(([one, id]) => spanCount(system, one, id)));
-    const total = wanted.reduce((sum, count) => sum + count, 0);
-    await eventually('Jaeger has all spans', async () => {
-      all = await jaeger.spansWith('verifier', sinceMs);
-      return all.length >= total;
-    });
-  });
-  after(async () => {
-    await system?.stop();
-    await jaeger?.stop();
-  });
-
   for (const one of cases)
     test(one.what, async () => {
       const jobId = jobIds.get(one) ?? '';
-      const marked = all.filter(({ attributes }) => attributes['sandbus.job.id'] === jobId);
-      const traceIds = new Set(marked.map(({ traceId }) => traceId));
-      assert.equal(traceIds.size, 1, `traces: ${[...traceIds]}`);
-      const spans = all.filter(({ traceId }) => traceIds.has(traceId));
+      const commits = traced(await recordsOf(system, jobId)).length;
+      const spans = await wholeTrace(jobId, 1 + one.spans.length + commits);
       checkShape(spans, one);
       checkAttributes(spans, one);
-      const records = await recordsOf(system, jobId);
-      assert.equal(spans.filter(({ name }) => name === 'audit.commit').length, traced(records).length);
+      assert.equal(spans.filter(({ name }) => name === 'audit.commit').length, commits);
       await eventually('our own store has the same spans', async () => {
         const own = await system.client.spans(jobId);
         return sorted(own.map(({ spanId }) => spanId)) === sorted(spans.map(({ spanId }) => spanId));
@@ -152,12 +143,28 @@ describe('in Jaeger, a job that', { skip }, () => {
     });
 });
 
+/** The spans of the one trace that the job has in Jaeger, when there are so many, or as they are after a while. */
+async function wholeTrace(jobId: string, count: number): Promise<readonly OtlpSpan[]> {
+  let found: { traceIds: Set<string>; spans: OtlpSpan[] } = { traceIds: new Set(), spans: [] };
+  const look = async () => {
+    const all = (await jaeger?.spansWith('verifier', sinceMs)) ?? [];
+    const marked = all.filter(({ attributes }) => attributes['sandbus.job.id'] === jobId);
+    const traceIds = new Set(marked.map(({ traceId }) => traceId));
+    found = { traceIds, spans: all.filter(({ traceId }) => traceIds.has(traceId)) };
+    return found.spans.length >= count;
+  };
+  await eventually('all spans are in Jaeger', look, 20_000).catch(() => undefined);
+  assert.equal(found.traceIds.size, 1, `traces: ${[...found.traceIds]}`);
+  return found.spans;
+}
+
 const sorted = (names: readonly string[]): string => names.toSorted().join(' ');
 
 /** Everything under one root; every consumer linked to its message; errors where they belong and nowhere else. */
 function checkShape(spans: readonly OtlpSpan[], { spans: wanted, failed }: Case): void {
   const names = spans.map(({ name }) => name).filter((name) => name !== 'audit.commit');
-  assert.equal(sorted(names), sorted(['submit', ...wanted]));
+  const failures = spans.map(({ name, attributes }) => [name, attributes['error.type'] ?? '']);
+  assert.equal(sorted(names), sorted(['submit', ...wanted]), JSON.stringify(failures));
   const ids = new Set(spans.map(({ spanId }) => spanId));
   const roots = spans.filter(({ parentSpanId }) => !ids.has(parentSpanId));
   assert.deepEqual(
@@ -188,16 +195,22 @@ async function toItsEnd(system: TestSystem, one: Case): Promise<string> {
   const bytes = Buffer.from(source);
   const envelope = one.signed === false ? null : system.sign(name, bytes, one.signed ?? {});
   const { jobId } = await system.client.submit({ plugin: { name, bytes }, envelope, ...one.request });
-  if (one.cancelAt !== undefined) {
-    for await (const { record } of system.client.records({ jobId })) if (record.kind === one.cancelAt) break;
+  if (one.cancelWhen !== undefined) {
+    if (one.cancelWhen === 'running') await firstOutput(system, jobId);
+    else await recordOf(system, jobId, one.cancelWhen);
     await system.client.cancel(jobId, 'the test says so');
   }
   await system.client.wait(jobId);
   return jobId;
 }
 
-async function spanCount(system: TestSystem, one: Case, jobId: string): Promise<number> {
-  return 1 + one.spans.length + traced(await recordsOf(system, jobId)).length;
+/** Then the plugin runs for certain. */
+async function firstOutput(system: TestSystem, jobId: string): Promise<void> {
+  for await (const _item of system.client.logs(jobId, { follow: true })) return;
+}
+
+async function recordOf(system: TestSystem, jobId: string, kind: string): Promise<void> {
+  for await (const { record } of system.client.records({ jobId })) if (record.kind === kind) return;
 }
 
 async function recordsOf(system: TestSystem, jobId: string) {

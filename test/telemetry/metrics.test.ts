@@ -108,7 +108,7 @@ const expected: [service: string, metric: string, points: Found[]][] = [
 test('jobs, times, denials and slots are counted once, by whoever ended the job', async () => {
   // unshare(2) is refused by policy.
   await system.run('denied.sh', 'unshare --user true 2>/dev/null; exit 0\n');
-  await system.run('slow.sh', 'sleep 100\n', { limits: { wallMs: 200 } });
+  await system.run('slow.sh', 'sleep 100\n', { limits: { wallMs: 1500 } });
   const { jobId } = await system.client.submit({ plugin: { name: 'x.sh', bytes: Buffer.from('exit\n') } });
   await system.client.wait(jobId);
   const byOutcome = (points: readonly Found[]) =>
@@ -118,7 +118,7 @@ test('jobs, times, denials and slots are counted once, by whoever ended the job'
   const wanted = JSON.stringify(
     expected.map(([service, metric, points]) => [service, metric, byOutcome(points)]),
   );
-  await eventually('all of it is exported', () => JSON.stringify(found()) === wanted, 5000).catch(
+  await eventually('all of it is exported', () => JSON.stringify(found()) === wanted, 20_000).catch(
     () => undefined,
   );
   assert.deepEqual(found(), JSON.parse(wanted));

@@ -13,6 +13,8 @@ import { Problem } from './problems.ts';
 
 /** Payloads of one page, together. */
 const pageBytes = 4 * 1024 * 1024;
+/** Far more than a job has, unless somebody goes on asking for its end. */
+const mostRecordsOfJob = 200;
 const longestTrace = 2000;
 
 export async function headAnswer(store: LedgerReader) {
@@ -31,14 +33,12 @@ export async function jobsAnswer(
 
 export async function jobAnswer(store: LedgerReader, ref: JobRef) {
   const job = jobView(await existing(store, ref));
-  const records: AuditRecord[] = [];
-  const most = { records: mostRecordsOfJob, bytes: pageBytes };
-  // Some more than a job has; whoever has thousands of cancel requests reads them by pages.
-  records.push(...(await store.recordsOfJob(ref, -1, most)));
+  const records = await store.recordsOfJob(ref, -1, { records: mostRecordsOfJob, bytes: pageBytes });
   const standing = await standingReply(store, records.at(-1)?.sequence ?? 0);
-  return { job, records: records.map(recordView), standing };
+  const bytes = records.reduce((sum, { payload }) => sum + (payload?.length ?? 0), 0);
+  const more = records.length >= mostRecordsOfJob || bytes >= pageBytes;
+  return { job, records: records.map(recordView), more, standing };
 }
-const mostRecordsOfJob = 200;
 
 export async function recordsAnswer(
   store: LedgerReader,

@@ -14,6 +14,7 @@ import type { QueryToken } from '../../platform/query-tokens.ts';
 import { findToken } from '../../platform/query-tokens.ts';
 import { Problem, problemDocument, problemOf } from './problems.ts';
 import { addRoutes } from './routes.ts';
+import { addTiles } from './tiles.ts';
 
 export interface QueryParts {
   readonly store: LedgerReader;
@@ -64,7 +65,9 @@ async function build(parts: QueryParts): Promise<FastifyInstance> {
     if (caller !== null) callers.set(request, caller);
   });
   answerFaults(app, parts.log);
-  addRoutes(app, parts.store, (request) => callers.get(request) ?? refuse());
+  const tokenOf = (request: object) => callers.get(request) ?? refuse();
+  addRoutes(app, parts.store, tokenOf);
+  addTiles(app, parts.store, tokenOf);
   app.get(documentPath, { schema: { hide: true } as object }, async () => app.swagger());
   await app.ready();
   return app;

@@ -109,10 +109,15 @@ export const checkpoint = z.object({
 export const checkpointPage = z.object({ checkpoints: z.array(checkpoint) });
 export const standing = z.object({
   size: z.number(),
-  covering: checkpoint.nullable().describe('the smallest that covers the last record of the job'),
+  covering: checkpoint.nullable().describe('the smallest that covers the last of these records'),
   newest: checkpoint.nullable(),
 });
-export const jobRecord = z.object({ job, records: z.array(record), standing });
+export const jobRecord = z.object({
+  job,
+  records: z.array(record),
+  more: z.boolean().describe('whether there may be others: read them by pages'),
+  standing,
+});
 export const spans = z.object({ spans: z.array(z.record(z.string(), z.unknown())) });
 export const proof = z.record(z.string(), z.unknown()).describe('a file for `sandbus audit verify --proof`');
 

@@ -62,8 +62,10 @@ CREATE TABLE job (
 );
 CREATE INDEX job_by_age ON job (tenant, first_sequence);
 CREATE UNIQUE INDEX job_by_sequence ON job (first_sequence);
-CREATE INDEX job_by_time ON job (submitted_at_ms);
-CREATE INDEX job_of_plugin ON job (plugin_sha256);
+CREATE INDEX job_by_time ON job (submitted_at_ms, first_sequence);
+CREATE INDEX job_of_plugin ON job (plugin_sha256, first_sequence);
+CREATE INDEX job_of_plugin_name ON job (plugin, first_sequence);
+CREATE INDEX job_of_outcome ON job (outcome, first_sequence);
 CREATE INDEX job_of_trace ON job (trace_id);
 
 CREATE TABLE job_key (

@@ -39,9 +39,11 @@ export class LookUp {
   #atPlaces(places: readonly Cause[], epochs: ReadonlyMap<string, number>): Map<string, Original> {
     const { atPlace, duplicateAt } = this.#statements;
     const originals = new Map<string, Original>();
+    // Usually nothing was ever repeated, and every place would be looked up twice.
+    const repeats = this.#statements.anyDuplicate.get() !== undefined;
     for (const place of places) {
       const at = [place.stream, epochs.get(place.stream) ?? 0, place.sequence] as const;
-      const original: Row | undefined = atPlace.get(...at) ?? duplicateAt.get(...at);
+      const original: Row | undefined = atPlace.get(...at) ?? (repeats ? duplicateAt.get(...at) : undefined);
       if (original !== undefined) originals.set(placeKey(place), original as unknown as Original);
     }
     return originals;
@@ -90,6 +92,7 @@ function prepare(database: DatabaseSync) {
     ),
     byEventId: database.prepare('SELECT sequence, subject, payload FROM record WHERE event_id = ?'),
     job: database.prepare(`SELECT ${jobColumns} FROM job WHERE tenant = ? AND job_id = ?`),
+    anyDuplicate: database.prepare('SELECT 1 FROM duplicate LIMIT 1'),
     tenantSize: database.prepare(
       'SELECT coalesce(max(tenant_sequence) + 1, 0) AS size FROM record WHERE tenant = ?',
     ),

@@ -86,7 +86,7 @@ export class SqliteReader implements LedgerReader {
   }
 
   async jobs(filter: JobFilter, jobPage: JobPage): Promise<JobRow[]> {
-    const { sql, values } = jobsQuery(filter, jobPage, () => '?');
+    const { sql, values } = jobsQuery(filter, jobPage, (number) => `?${number}`);
     return reading(() => this.database.prepare(sql).all(...values)).map((row) => jobOf(row));
   }
 

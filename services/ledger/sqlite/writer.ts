@@ -17,7 +17,7 @@ import type {
   StoredSpan,
 } from '../store.ts';
 import { sameHash } from '../tlog/merkle.ts';
-import { inTransaction, reading } from './database.ts';
+import { inLooseTransaction, inTransaction, reading } from './database.ts';
 import { Deletions } from './deletions.ts';
 import { Erasure } from './erasure.ts';
 import { LookUp } from './look-up.ts';
@@ -92,7 +92,7 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
   }
 
   async deletionsDone(messages: readonly Cause[]): Promise<void> {
-    inTransaction(this.database, () => messages.forEach((one) => void this.#deletions.done(one)));
+    inLooseTransaction(this.database, () => messages.forEach((one) => void this.#deletions.done(one)));
   }
 
   async awaitedConsumers(): Promise<string[]> {
@@ -108,7 +108,7 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
   }
 
   async saveFeedPosition({ ledgerSequence, streamSequence }: FeedPosition): Promise<void> {
-    inTransaction(this.database, () => this.#statements.saveFeed.run(ledgerSequence, streamSequence));
+    inLooseTransaction(this.database, () => this.#statements.saveFeed.run(ledgerSequence, streamSequence));
   }
 
   async addCheckpoint({ treeSize, rootHash, at, note }: StoredCheckpoint): Promise<void> {

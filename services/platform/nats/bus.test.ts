@@ -3,12 +3,25 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { TestNats } from '../../../test/with-nats.ts';
 import { startTestNats } from '../../../test/with-nats.ts';
+import { Bus } from './bus.ts';
 
 let nats: TestNats;
 before(async () => {
   nats = await startTestNats();
 });
 after(() => nats.stop());
+
+test('a connection that loses the server while it is closed is closed, and tries no more', async () => {
+  const own = await startTestNats();
+  const bus = await Bus.connect({ url: own.url, name: 'leaver', credentials: null });
+  own.server.kill('SIGSTOP');
+  const closing = bus.close();
+  own.server.kill('SIGKILL');
+  await closing;
+  assert.equal(bus.isClosed, true);
+  await own.stop();
+  assert.equal(own.bus.isClosed, true);
+});
 
 test('a message that is gone already is no failure to delete it, in the middle of a stream and at its ends', async () => {
   const { bus } = nats;

@@ -5,28 +5,23 @@ import type { EventIdentity } from '../event-keys.ts';
 import type { Needs, ObjectBucketName } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
 import { connect, ownId } from './connection.ts';
-import {
-  isConflict,
-  isDiskFull,
-  isEmptyPull,
-  isFull,
-  isNoResponders,
-  isNotFound,
-  isOtherStream,
-  isTooLarge,
-} from './failures.ts';
+import { isEmptyPull, isNoResponders, isNotFound, isOtherStream } from './failures.ts';
 import { KvBucket } from './kv.ts';
 import type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
 import { fromMsg, fromStored, toDelivery, toHeaders } from './messages.ts';
 import { ObjectBucket } from './objects.ts';
+import { publishFailure } from './publish-failure.ts';
 import { PullConsumer } from './pull-consumer.ts';
 import { replicaFault } from './server-version.ts';
 import type { TopologyOptions } from './streams.ts';
 import { ensureTopology } from './streams.ts';
+import type { StreamState } from './survey.ts';
+import { Survey } from './survey.ts';
 import { kindOfSubject, WriteWatch } from './write-watch.ts';
 
 export type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
 export type { PullConsumer } from './pull-consumer.ts';
+export type { StreamState } from './survey.ts';
 
 export interface PublishOptions {
   /** Nats-Msg-Id: a second publish with the same id within the window is dropped by the server. */
@@ -41,16 +36,10 @@ export interface Published {
   readonly duplicate: boolean;
 }
 
-export interface StreamState {
-  readonly messages: number;
-  readonly bytes: number;
-  readonly maxBytes: number;
-  /** Of the oldest message that is there; one above the last where there is none. */
-  readonly firstSequence: number;
-  readonly lastSequence: number;
-}
-
 export type Stop = () => void;
+
+/** How long a server is given to take what is buffered when a connection is closed. */
+const lastWordsMs = 10_000;
 
 export interface BusOptions extends ConnectOptions {
   /** As whom events are said on this connection; null for those who say none. */
@@ -62,6 +51,7 @@ export class Bus {
   readonly #connection: NatsConnection;
   readonly #stream: JetStreamClient;
   readonly #manager: JetStreamManager;
+  readonly #survey: Survey;
   readonly #credentials: string | null;
   readonly #writes = new WriteWatch();
 
@@ -71,6 +61,7 @@ export class Bus {
     this.#connection = connection;
     this.#stream = connection.jetstream({ timeout: 10_000 });
     this.#manager = manager;
+    this.#survey = new Survey(manager);
   }
 
   static async connect(options: BusOptions): Promise<Bus> {
@@ -129,7 +120,7 @@ export class Bus {
       return { sequence: ack.seq, duplicate: ack.duplicate };
     } catch (cause) {
       const failure = publishFailure(subject, cause);
-      if (isTrouble(cause, failure)) this.#writes.failed(kindOfSubject(subject), messageOf(cause));
+      if (failure.code === 'PUBLISH_FAILED') this.#writes.failed(kindOfSubject(subject), messageOf(cause));
       throw failure;
     }
   }
@@ -264,76 +255,32 @@ export class Bus {
     }
   }
 
-  /** Everything up to this stream sequence is delivered to and acked by the consumer. */
-  async ackFloor(stream: string, durable: string): Promise<number> {
-    const info = await this.#consumerInfo(stream, durable);
-    return info.num_pending === 0 && info.num_ack_pending === 0
-      ? Math.max(info.ack_floor.stream_seq, info.delivered.stream_seq)
-      : info.ack_floor.stream_seq;
-  }
-
   get isClosed(): boolean {
     return this.#connection.isClosed();
   }
 
-  /** What is not, or not safely, in the server of all that is needed, each as a sentence. Throws OperationalError READ_FAILED. */
-  async missing({ streams, consumers }: Needs): Promise<string[]> {
-    const mend = '`sandbus up` and `sandbus topology` make it';
-    const looks = [
-      ...streams.map((name) => ({ what: `stream ${name}`, look: () => this.#lookAtStream(name) })),
-      ...consumers.map(({ stream, durable }) => ({
-        what: `consumer ${durable} of ${stream}`,
-        look: async () => void (await this.#manager.consumers.info(stream, durable)),
-      })),
-    ];
-    const found = await Promise.all(
-      looks.map(async ({ what, look }) => {
-        try {
-          return (await look()) ?? null;
-        } catch (cause) {
-          if (isNotFound(cause)) return `${what} is missing: ${mend}`;
-          throw new OperationalError('READ_FAILED', `${what}: ${messageOf(cause)}`, { cause });
-        }
-      }),
-    );
-    return found.filter((fault) => fault !== null);
+  /** Everything up to this stream sequence is delivered to and acked by the consumer. */
+  ackFloor(stream: string, durable: string): Promise<number> {
+    return this.#survey.ackFloor(stream, durable);
   }
 
-  /** Deployment refuses such a stream; this finds one that was made otherwise, or a server that was replaced. */
-  async #lookAtStream(name: string): Promise<string | null> {
-    const { config } = await this.#manager.streams.info(name);
-    const fault = replicaFault(this.serverVersion, config.num_replicas);
-    return fault === null ? null : `stream ${name} has ${config.num_replicas} replicas: ${fault}`;
+  /** What is not, or not safely, in the server of all that is needed, each as a sentence. Throws OperationalError READ_FAILED. */
+  missing(needs: Needs): Promise<string[]> {
+    return this.#survey.missing(needs, this.serverVersion);
   }
 
   /** Messages that wait for their first delivery by the consumer. */
-  async pending(stream: string, durable: string): Promise<number> {
-    return (await this.#consumerInfo(stream, durable)).num_pending;
+  pending(stream: string, durable: string): Promise<number> {
+    return this.#survey.pending(stream, durable);
   }
 
-  async #consumerInfo(stream: string, durable: string) {
-    try {
-      return await this.#manager.consumers.info(stream, durable);
-    } catch (cause) {
-      throw new OperationalError('READ_FAILED', `consumer ${durable} of ${stream}: ${messageOf(cause)}`, {
-        cause,
-      });
-    }
+  /** How often the consumer has delivered a message, repetitions included. */
+  deliveries(stream: string, durable: string): Promise<number> {
+    return this.#survey.deliveries(stream, durable);
   }
 
-  async streamState(stream: string): Promise<StreamState> {
-    try {
-      const { state, config } = await this.#manager.streams.info(stream);
-      return {
-        messages: state.messages,
-        bytes: state.bytes,
-        maxBytes: config.max_bytes,
-        firstSequence: state.first_seq,
-        lastSequence: state.last_seq,
-      };
-    } catch (cause) {
-      throw new OperationalError('READ_FAILED', `stream ${stream}: ${messageOf(cause)}`, { cause });
-    }
+  streamState(stream: string): Promise<StreamState> {
+    return this.#survey.streamState(stream);
   }
 
   kv(name: string): Promise<KvBucket> {
@@ -344,9 +291,14 @@ export class Bus {
     return ObjectBucket.bind(this.#connection, name);
   }
 
-  /** Sends what is buffered and closes. */
+  /** Sends what is buffered and closes; a server that does not take it is not waited for. */
   async close(): Promise<void> {
-    if (!this.#connection.isClosed()) await this.#connection.drain();
+    if (this.#connection.isClosed()) return;
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(() => void this.abandon().finally(late.resolve), lastWordsMs);
+    await Promise.race([this.#connection.drain(), late.promise]).finally(() => clearTimeout(timer));
+    // A drain that loses the server in its last step leaves a connection that goes on trying for ever.
+    if (!this.#connection.isClosed()) await this.abandon();
   }
 
   /** Closes without a last word: what still waits for an answer fails. */
@@ -362,21 +314,4 @@ export class Bus {
         `${data.length} bytes for ${subject}, at most ${room}: upload instead`,
       );
   }
-}
-
-function publishFailure(subject: string, cause: unknown): OperationalError {
-  const code = publishCode(cause);
-  const hint = isNoResponders(cause) ? 'no stream takes this subject' : messageOf(cause);
-  return new OperationalError(code, `publish ${subject}: ${hint}`, { cause });
-}
-
-/** A full disk is a trouble, a stream that is full by its limits is none. */
-function isTrouble(cause: unknown, failure: OperationalError): boolean {
-  return failure.code === 'PUBLISH_FAILED' || isDiskFull(cause);
-}
-
-function publishCode(cause: unknown): string {
-  if (isFull(cause)) return 'BUS_FULL';
-  if (isConflict(cause)) return 'CONFLICT';
-  return isTooLarge(cause) ? 'TOO_LARGE' : 'PUBLISH_FAILED';
 }

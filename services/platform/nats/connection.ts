@@ -57,6 +57,8 @@ function natsOptions(options: ConnectOptions): ConnectionOptions {
     reconnectTimeWait: 250,
     timeout: 5000,
     pingInterval: 10_000,
+    // A stack for each request that might fail costs more than the request.
+    noAsyncTraces: true,
     // A server that reads its users anew may refuse for a moment.
     ignoreAuthErrorAbort: true,
     ...(options.inboxPrefix === undefined ? {} : { inboxPrefix: options.inboxPrefix }),

@@ -22,7 +22,9 @@ export interface Delivery extends StreamMessage {
 }
 
 export interface Settle {
+  /** Resolves when the server has it. */
   ack(): Promise<void>;
+  ackUnconfirmed(): void;
   retry(delayMs: number): void;
   terminate(): void;
   working(): void;
@@ -48,6 +50,7 @@ export function toDelivery(message: JsMsg, stream: string): Delivery {
     publishedAtMs: message.info.timestampNanos / 1e6,
     settle: {
       ack: async () => void (await message.ackAck()),
+      ackUnconfirmed: () => message.ack(),
       retry: (delayMs) => message.nak(delayMs),
       terminate: () => message.term(),
       working: () => message.working(),

@@ -1,0 +1,102 @@
+/**
+ * The span of each commit: one for each new event of a job, from its arrival to its commit. A redelivery makes none, nor
+ * does an event that belongs to no trace: its span would be a trace of its own beside that of the job.
+ *
+ * The store of spans is here, so they do not go around by the bus, at many times the cost; unless they go to a collector
+ * too, which gets the very same from the SDK.
+ */
+import { randomBytes } from 'node:crypto';
+import { hasJob } from '../ledger/message-facts.ts';
+import type { LedgerWriter, StoredSpan } from '../ledger/store.ts';
+import { toMicros } from '../platform/clock.ts';
+import type { AuditRecord } from '../platform/codec.ts';
+import type { Logger } from '../platform/log.ts';
+import { messagingAttributes, SpanKind, type Telemetry } from '../platform/telemetry.ts';
+import { parseTraceparent } from '../platform/traceparent.ts';
+import { Worker } from './worker.ts';
+
+const name = 'audit.commit';
+/** OTLP's number for it (opentelemetry/proto/trace/v1/trace.proto). */
+const kindConsumer = 5;
+const pauseMs = 250;
+/** Kept while the store takes none; then the oldest go. */
+const mostWaiting = 50_000;
+
+export interface Committed {
+  readonly record: AuditRecord;
+  /** When the message arrived; null when it was fetched as the cause of another one. */
+  readonly arrivedAtMs: number | null;
+}
+
+export class CommitSpans {
+  readonly worker: Worker;
+  readonly #store: Pick<LedgerWriter, 'addSpans'>;
+  readonly #telemetry: Telemetry;
+  #waiting: StoredSpan[] = [];
+
+  constructor(store: Pick<LedgerWriter, 'addSpans'>, telemetry: Telemetry, log: Logger) {
+    this.#store = store;
+    this.#telemetry = telemetry;
+    this.worker = new Worker('spans', () => this.#turn(), log);
+  }
+
+  add(committed: readonly Committed[], nowMs: number): void {
+    const ofJobs = committed.filter(({ record }) => hasJob(record) && record.traceparent !== null);
+    if (this.#telemetry.exported) for (const one of ofJobs) this.#export(one);
+    else this.#waiting.push(...ofJobs.flatMap((one) => storedSpan(one, nowMs)));
+    if (this.#waiting.length > mostWaiting) this.#waiting.splice(0, this.#waiting.length - mostWaiting);
+  }
+
+  #export({ record, arrivedAtMs }: Committed): void {
+    const options = {
+      kind: SpanKind.CONSUMER,
+      parent: record.traceparent,
+      attributes: attributesOf(record),
+      ...(arrivedAtMs === null ? {} : { startMs: arrivedAtMs }),
+    };
+    this.#telemetry.span(name, options).end();
+  }
+
+  async #turn(): Promise<number> {
+    await this.flush();
+    return pauseMs;
+  }
+
+  /** Spans that cannot be stored now are kept for the next time. */
+  async flush(): Promise<void> {
+    const spans = this.#waiting;
+    this.#waiting = [];
+    if (spans.length === 0) return;
+    try {
+      await this.#store.addSpans(spans);
+    } catch (error) {
+      this.#waiting.unshift(...spans);
+      throw error;
+    }
+  }
+}
+
+function storedSpan({ record, arrivedAtMs }: Committed, nowMs: number): StoredSpan[] {
+  const parent = parseTraceparent(record.traceparent);
+  if (parent === null) return [];
+  const { traceId, spanId } = parent;
+  return [
+    {
+      ...{ traceId, spanId: randomBytes(8).toString('hex'), parentSpanId: spanId, service: 'audit', name },
+      ...{ kind: kindConsumer, startMicros: toMicros(arrivedAtMs ?? nowMs), endMicros: toMicros(nowMs) },
+      ...{ status: 'unset', statusMessage: null, attributes: attributesOf(record) },
+      links: [{ traceId, spanId }],
+    },
+  ];
+}
+
+function attributesOf(record: AuditRecord) {
+  return {
+    ...messagingAttributes('process', record.subject),
+    'messaging.message.id': record.eventId,
+    'sandbus.tenant': record.tenant,
+    'sandbus.job.id': record.jobId,
+    'sandbus.event.kind': record.kind,
+    'sandbus.ledger.sequence': record.sequence,
+  };
+}
