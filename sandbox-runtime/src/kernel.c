@@ -7,7 +7,6 @@
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -12,13 +12,11 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,12 +51,12 @@ static bool start_program(void)
 
 static bool network(void)
 {
-    return unshare(CLONE_NEWNET) == 0 && kernel_raise_loopback() == 0;
+    return kernel_new_network_namespace() == 0 && kernel_raise_loopback() == 0;
 }
 
 static bool other_namespaces(void)
 {
-    return unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) == 0;
+    return syscall(SYS_unshare, CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP) == 0;
 }
 
 static bool groups(void)
@@ -93,11 +91,11 @@ static bool bpf_programs(void)
 /* A minimal root: one tmpfs, /usr, /proc. Without any file or device node in it. */
 static bool root(void)
 {
-    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("none", "/mnt", "tmpfs", 0, NULL) == 0 && chdir("/mnt") == 0 && mkdir("usr", 0755) == 0 &&
-           mkdir("proc", 0755) == 0 && mount("/usr", "usr", NULL, MS_BIND | MS_REC, NULL) == 0 &&
-           mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) == 0 && kernel_pivot_root(".", ".") == 0 &&
-           umount2(".", MNT_DETACH) == 0;
+    return syscall(SYS_unshare, CLONE_NEWNS) == 0 && kernel_mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           kernel_mount("none", "/mnt", "tmpfs", 0, NULL) == 0 && chdir("/mnt") == 0 && mkdir("usr", 0755) == 0 &&
+           mkdir("proc", 0755) == 0 && kernel_mount("/usr", "usr", NULL, MS_BIND | MS_REC, NULL) == 0 &&
+           kernel_mount("/proc", "proc", NULL, MS_BIND | MS_REC, NULL) == 0 && kernel_pivot_root(".", ".") == 0 &&
+           kernel_umount(".", MNT_DETACH) == 0;
 }
 
 static const struct {
