@@ -21,6 +21,7 @@ import type { RunningService, ServiceContext } from '../platform/service.ts';
 import { Telemetry } from '../platform/telemetry.ts';
 import type { Cause, JobRef } from '../platform/topology.ts';
 import { authors, eventId, headerNames, subjects } from '../platform/topology.ts';
+import type { AuditConfig } from './config.ts';
 import { startAudit } from './main.ts';
 
 export interface Fixture {
@@ -30,6 +31,7 @@ export interface Fixture {
   restartServer(): Promise<void>;
   readonly stateDir: string;
   readonly ledgerFile: string;
+  readonly config: AuditConfig;
   readonly verifierKeyFile: string;
   readonly context: ServiceContext;
   startAudit(prepare?: (database: DatabaseSync) => void): Promise<RunningService>;
@@ -71,7 +73,7 @@ export async function fixture(): Promise<Fixture> {
   };
   const running = new Set<RunningService>();
   return {
-    ...{ bus, url: server.url, stateDir, ledgerFile, context },
+    ...{ bus, url: server.url, stateDir, ledgerFile, config, context },
     verifierKeyFile: logKey.verifierKey,
     restartServer: async () => {
       await server.stop();

@@ -12,6 +12,7 @@ import type { AuditProcess } from './audit-process.ts';
 import { startProcess } from './audit-process.ts';
 import type { Fixture } from './fixture.ts';
 import { askRecords, eventually, feed, fixture, newJob, stopTelemetry, submit } from './fixture.ts';
+import { startAudit } from './main.ts';
 
 const skip =
   findPostgres() === null ? `PostgreSQL is not there: install Debian's package ${debianPackage}` : false;
@@ -125,4 +126,14 @@ test('the next one takes over a file of SQLite when the writer is killed', { tim
   await recorded(f, 10);
   await isWhole(f, f.ledgerFile, 10);
   assert.equal((await stopChild(second, 5000)).code, 0);
+});
+
+test('a database that is away at the start is waited for, and said so', async () => {
+  await using f = await fixture();
+  const away = { ...f.config, ledger: 'postgres://sandbus:secret-word@127.0.0.1:1/ledger' };
+  const service = await startAudit(f.context, away);
+  const [reason] = service.checks?.map((check) => check()) ?? [];
+  await service.stop();
+  assert.match(String(reason), /PostgreSQL.*it cannot be reached/);
+  assert.doesNotMatch(String(reason), /secret-word/);
 });

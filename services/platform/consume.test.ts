@@ -57,6 +57,25 @@ test('a handled message is acked, in order, and not delivered again', async () =
   assert.deepEqual(seen, ['one', 'two']);
 });
 
+test('in batches, never more at one time than there are slots, and acked though nobody says so', async () => {
+  let [atOnce, most, seen] = [0, 0, 0];
+  const handler = async () => {
+    most = Math.max(most, ++atOnce);
+    seen++;
+    await new Promise((done) => setImmediate(done));
+    atOnce--;
+  };
+  const parts = { bus: nats.bus, consumer: consumers.router, handler, log, maxDeliveries: 20 };
+  const deadLetter = deadLetterTo(nats.bus, 'router', () => 1000);
+  const loop = consume({ ...parts, deadLetter, slots: 8, batch: 3, confirmsAcks: false });
+  let last = 0;
+  for (let i = 0; i < 20; i++) last = await publish(`${i}`);
+  await eventually('all acked', settled(last));
+  await loop.stop();
+  assert.equal(seen, 20);
+  assert.ok(most <= 8, `${most} at one time`);
+});
+
 test('an operational error is delivered again after its delay', async () => {
   const counts: number[] = [];
   const loop = start(async (delivery) => {
