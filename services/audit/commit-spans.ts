@@ -21,6 +21,8 @@ const kindConsumer = 5;
 const pauseMs = 250;
 /** Kept while the store takes none; then the oldest go. */
 const mostWaiting = 50_000;
+/** Stored at one time. */
+const mostAtOnce = 512;
 
 export interface Committed {
   readonly record: AuditRecord;
@@ -34,9 +36,17 @@ export class CommitSpans {
   readonly #telemetry: Telemetry;
   #waiting: StoredSpan[] = [];
 
-  constructor(store: Pick<LedgerWriter, 'addSpans'>, telemetry: Telemetry, log: Logger) {
+  readonly #hasTurn: () => Promise<void>;
+
+  constructor(
+    store: Pick<LedgerWriter, 'addSpans'>,
+    telemetry: Telemetry,
+    log: Logger,
+    turn: () => Promise<void>,
+  ) {
     this.#store = store;
     this.#telemetry = telemetry;
+    this.#hasTurn = turn;
     this.worker = new Worker('spans', () => this.#turn(), log);
   }
 
@@ -58,15 +68,21 @@ export class CommitSpans {
   }
 
   async #turn(): Promise<number> {
-    await this.flush();
+    while (this.#waiting.length > 0) {
+      // A long backlog must not cost the spans of its beginning.
+      if (this.#waiting.length < mostWaiting / 2) await this.#hasTurn();
+      await this.#flushSome();
+    }
     return pauseMs;
   }
 
-  /** Spans that cannot be stored now are kept for the next time. */
   async flush(): Promise<void> {
-    const spans = this.#waiting;
-    this.#waiting = [];
-    if (spans.length === 0) return;
+    while (this.#waiting.length > 0) await this.#flushSome();
+  }
+
+  /** Spans that cannot be stored now are kept for the next time. */
+  async #flushSome(): Promise<void> {
+    const spans = this.#waiting.splice(0, mostAtOnce);
     try {
       await this.#store.addSpans(spans);
     } catch (error) {

@@ -12,9 +12,12 @@ import type { Committed } from './commit-spans.ts';
 import type { Pending } from './group-commit.ts';
 import { GroupCommit } from './group-commit.ts';
 
-/** So long without a commit is a quiet moment; and however many events come, the feed and the deletions go on. */
+/** So long without a commit is a quiet moment. However many events come, work beside the commits goes on after a while. */
 const quietMs = 5;
 const longestWaitMs = 100;
+/** A commit of so many events says that there is a backlog, and more to come at once: then the wait may be longer. */
+const backlogEvents = 128;
+const longestBacklogWaitMs = 1000;
 
 export interface CommitterParts {
   readonly bus: Pick<Bus, 'messageAt' | 'identity'>;
@@ -28,6 +31,9 @@ export class Committer {
   readonly #parts: CommitterParts;
   readonly #group = new GroupCommit<StreamMessage>((batch) => this.#commit(batch));
 
+  /** When there was a backlog last. */
+  #backlogAtMs = Number.NEGATIVE_INFINITY;
+
   constructor(parts: CommitterParts) {
     this.#parts = parts;
   }
@@ -39,8 +45,13 @@ export class Committer {
 
   /** For work that should let commits go first: resolves in a quiet moment, or after a while. */
   async letCommitsGoFirst(): Promise<void> {
-    const until = performance.now() + longestWaitMs;
-    while (this.#group.quietMs < quietMs && performance.now() < until) await delay(quietMs);
+    const startedAtMs = performance.now();
+    while (performance.now() - startedAtMs < this.#patienceMs) await delay(quietMs);
+  }
+
+  get #patienceMs(): number {
+    if (performance.now() - this.#backlogAtMs < longestWaitMs) return longestBacklogWaitMs;
+    return this.#group.quietMs < quietMs ? longestWaitMs : 0;
   }
 
   async #commit(batch: readonly Pending<StreamMessage>[]): Promise<void> {
@@ -53,6 +64,7 @@ export class Committer {
       },
     );
     const records = await ledger.append(messages, toMicros(clock.nowMs()));
+    if (batch.length >= backlogEvents) this.#backlogAtMs = performance.now();
     onCommitted(committedOf(batch, records));
     for (const pending of batch) {
       const failure = failed.get(pending.item);

@@ -32,8 +32,8 @@ import { serveWhenClaimed } from './standby.ts';
 import { Waiters } from './waiters.ts';
 
 /** Messages of a stream on their way to one commit. */
-const slots = 512;
-const batch = 128;
+const slots = 1024;
+const batch = 256;
 const spanSlots = 32;
 const pollLimits = { total: 4096, perTenant: 512 };
 
@@ -74,15 +74,9 @@ async function run(
   const feed = new Feed(bus);
   await catchUpIfPossible(ledger, feed, context);
   const waiters = new Waiters(pollLimits);
-  const spans = new CommitSpans(store, telemetry, log);
-  const beside = background({
-    context,
-    config,
-    ledger,
-    feed,
-    signer,
-    turn: () => committer.letCommitsGoFirst(),
-  });
+  const turn = () => committer.letCommitsGoFirst();
+  const spans = new CommitSpans(store, telemetry, log, turn);
+  const beside = background({ context, config, ledger, feed, signer, turn });
   const committer = new Committer({
     ...{ bus, ledger, clock },
     onCommitted: (committed) => {

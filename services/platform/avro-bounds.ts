@@ -3,6 +3,7 @@
  * 2^50 items would keep it busy for ever, and a map key `__proto__` would reach JavaScript's prototypes. Bodies come
  * from strangers, so every count, length, index and number is checked against the bytes that are really there.
  */
+import { isUtf8 } from 'node:buffer';
 import { PoisonError } from './errors.ts';
 
 export type AvroSchema = string | readonly AvroSchema[] | AvroComplex;
@@ -18,7 +19,7 @@ export interface AvroComplex {
 
 const maxDepth = 32;
 const forbiddenKeys = new Set(['__proto__']);
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+const utf8 = new TextDecoder();
 
 /** Throws PoisonError('UNDECODABLE') unless `body` is exactly one value of `schema`. */
 export function assertAvroBody(schema: AvroSchema, body: Uint8Array): void {
@@ -125,7 +126,7 @@ class Walk {
   }
 
   #key(path: string): void {
-    const key = this.#string(path);
+    const key = utf8.decode(this.#string(path));
     if (forbiddenKeys.has(key)) this.fail(path, `map key ${JSON.stringify(key)} is not allowed`);
   }
 
@@ -158,13 +159,9 @@ class Walk {
     }
   }
 
-  #string(path: string): string {
+  #string(path: string): Uint8Array {
     const bytes = this.#bytes(this.#long(path), path);
-    try {
-      return utf8.decode(bytes);
-    } catch {
-      return this.fail(path, 'string is not UTF-8');
-    }
+    return isUtf8(bytes) ? bytes : this.fail(path, 'string is not UTF-8');
   }
 
   #bytes(length: number, path: string): Uint8Array {
@@ -176,6 +173,21 @@ class Walk {
 
   /** A zig-zag varint of at most ten bytes that a JavaScript number holds exactly. */
   #long(path: string): number {
+    // Seven bytes are 49 bits, which a number holds exactly at each step. Nearly all are that short.
+    let value = 0;
+    for (let index = 0; index < 7; index++) {
+      const byte = this.#body[this.position + index];
+      if (byte === undefined) break;
+      value += (byte & 0x7f) * 2 ** (7 * index);
+      if (byte < 0x80) {
+        this.position += index + 1;
+        return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+      }
+    }
+    return this.#longOfTen(path);
+  }
+
+  #longOfTen(path: string): number {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {
       const byte = this.#bytes(1, path)[0] ?? 0;

@@ -51,6 +51,8 @@ export interface Loop {
   readonly failed: Promise<never>;
 }
 
+/** One timer for all: a timer for each of thousands a second costs more than looking through those under way. */
+const keepAliveMs = ackWaitMs / 6;
 const pullWaitMs = 5_000;
 const retryPullMs = 1_000;
 const noRoomMs = 250;
@@ -65,7 +67,9 @@ export function consume(options: ConsumeOptions): Loop {
 class ConsumeLoop implements Loop {
   readonly failed: Promise<never>;
   readonly #options: ConsumeOptions;
-  readonly #busy = new Set<Promise<void>>();
+  readonly #busy = new Map<Promise<void>, Delivery>();
+  /** Under way when it was last looked. */
+  readonly #old = new WeakSet<Delivery>();
   readonly #ended = Promise.withResolvers<void>();
   readonly #bug = Promise.withResolvers<never>();
   #stopping = false;
@@ -78,6 +82,21 @@ class ConsumeLoop implements Loop {
   }
 
   async run(): Promise<void> {
+    const alive = setInterval(() => this.#keepAlive(), keepAliveMs);
+    await this.#takeUntilStopped();
+    this.#ended.resolve();
+    await Promise.all(this.#busy.keys());
+    clearInterval(alive);
+  }
+
+  /** Whatever is under way longer than one period: a period is a sixth of the time in which it must be settled. */
+  #keepAlive(): void {
+    for (const delivery of this.#busy.values())
+      if (this.#old.has(delivery)) delivery.settle.working();
+      else this.#old.add(delivery);
+  }
+
+  async #takeUntilStopped(): Promise<void> {
     let consumer: PullConsumer | null = null;
     while (!this.#stopping) {
       if (this.#free < this.#leastFree) {
@@ -102,7 +121,6 @@ class ConsumeLoop implements Loop {
         await this.#pause(retryPullMs);
       }
     }
-    this.#ended.resolve();
   }
 
   get #free(): number {
@@ -131,7 +149,7 @@ class ConsumeLoop implements Loop {
         this.#busy.delete(work);
         if (this.#free >= this.#leastFree) this.#onFree();
       });
-    this.#busy.add(work);
+    this.#busy.set(work, delivery);
   }
 
   #pause(ms: number): Promise<void> {
@@ -148,13 +166,12 @@ class ConsumeLoop implements Loop {
     this.#stopping = true;
     this.#stopPull();
     await this.#ended.promise;
-    await Promise.all(this.#busy);
+    await Promise.all(this.#busy.keys());
   }
 }
 
 /** Handles one delivery and settles it. Throws only what is a bug. */
 export async function settle(options: SettleOptions, delivery: Delivery): Promise<void> {
-  const alive = setInterval(() => delivery.settle.working(), ackWaitMs / 3);
   try {
     await attempt(options, delivery);
   } catch (error) {
@@ -165,8 +182,6 @@ export async function settle(options: SettleOptions, delivery: Delivery): Promis
       'will retry',
     );
     delivery.settle.retry(delayMs);
-  } finally {
-    clearInterval(alive);
   }
 }
 

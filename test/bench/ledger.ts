@@ -3,12 +3,14 @@
  * beside a bare loop that fetches and acks the same messages, and beside the bare insertion of the same records. In one
  * run, since machines differ and ratios do less.
  *
- *   npm run bench:ledger [-- --jobs 4000] [--postgres]     five events a job, as a job has that runs
+ *   npm run bench:ledger [-- --jobs 4000] [--postgres] [--profile FOLDER]     five events a job, as a job has that runs
+ *
+ * With --profile the audit service writes where its time went into the folder (a .cpuprofile, for Chrome's DevTools).
  */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { AckPolicy, connect } from 'nats';
@@ -20,11 +22,13 @@ import { described, keysOf, plan } from '../../services/ledger/plan.ts';
 import { startPostgres } from '../../services/ledger/postgres/server-fixture.ts';
 import type { Changes } from '../../services/ledger/store.ts';
 import { CompactRange } from '../../services/ledger/tlog/compact-range.ts';
+import { encode } from '../../services/platform/codec.ts';
 import { everyService } from '../../services/platform/fixture.ts';
 import type { StreamMessage } from '../../services/platform/nats/bus.ts';
 import { Bus } from '../../services/platform/nats/bus.ts';
 import { startNatsServer } from '../../services/platform/nats-server.ts';
 import { stopChild } from '../../services/platform/process.ts';
+import type { JobRef } from '../../services/platform/topology.ts';
 import { authors, eventId, headerNames, subjects } from '../../services/platform/topology.ts';
 
 const aimPerSecond = 10_000;
@@ -39,6 +43,7 @@ async function main(): Promise<void> {
   const options = {
     jobs: { type: 'string', default: '4000' },
     postgres: { type: 'boolean', default: false },
+    profile: { type: 'string' },
   } as const;
   const { values } = parseArgs({ options });
   const jobs = Number(values.jobs);
@@ -54,7 +59,10 @@ async function main(): Promise<void> {
     const bare = await fetchAndAck(server.url);
     const inserted = await insertBare(bus, join(folder, 'bare.db'));
     const ledger = postgres === null ? {} : { SANDBUS_LEDGER_URL: await postgres.database() };
-    const service = await commitAll(bus, { url: server.url, stateDir: folder }, 5 * jobs, ledger);
+    const service = await commitAll(bus, { url: server.url, stateDir: folder }, 5 * jobs, {
+      ...ledger,
+      ...profiling(values.profile),
+    });
     report({ bare, inserted, ...service });
   } finally {
     await bus.close();
@@ -64,7 +72,10 @@ async function main(): Promise<void> {
   }
 }
 
-/** What a job says that is verified, runs and ends. Bodies beyond the first two are of about the usual size. */
+const profiling = (folder: string | undefined) =>
+  folder === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${resolve(folder)}` };
+
+/** What a job says that is verified, runs and ends. */
 async function fill(bus: Bus, identity: Identity, jobs: number): Promise<void> {
   for (let done = 0; done < jobs; done += windowJobs)
     await Promise.all(
@@ -81,8 +92,8 @@ async function publishJob(bus: Bus, identity: Identity): Promise<void> {
   const cause = { stream: 'SUBMISSIONS', sequence };
   const events: [subject: string, what: string, service: string, data: Uint8Array][] = [
     [subjects.job('verified', job), 'verified', 'verifier', verified(job, 'a-key', 'f'.repeat(64))],
-    [subjects.work({ runtime: 'bash', deviceClass: 'cpu' }, job), 'routed', 'router', Buffer.alloc(900, 'r')],
-    [subjects.job('started', job), 'started', 'executor', Buffer.alloc(500, 's')],
+    [subjects.work({ runtime: 'bash', deviceClass: 'cpu' }, job), 'routed', 'router', routed(job)],
+    [subjects.job('started', job), 'started', 'executor', started(job)],
     [subjects.job('cancelled', job), 'cancelled', authors.get('job.cancelled')?.[0] ?? '', cancelled(job)],
   ];
   for (const [subject, what, service, data] of events) {
@@ -95,6 +106,32 @@ async function publishJob(bus: Bus, identity: Identity): Promise<void> {
     await bus.publish(subject, data, { id, headers });
   }
 }
+
+const limits = {
+  ...{ memoryBytes: 256 * 2 ** 20, cpuMillis: 1000, wallMs: 60_000, cpuTimeMs: null, processes: 64 },
+  ...{ outputBytes: 2 ** 20, tmpBytes: 2 ** 24 },
+};
+
+const routed = (job: JobRef): Uint8Array =>
+  encode('JobRouted', {
+    ...{ ...job, routedAt: 1, plugin: { name: 'hello.sh', sha256: 'f'.repeat(64), size: 11 } },
+    ...{ envelope: Buffer.alloc(300, 'e'), trustStoreVersion: 1, trustStoreDigest: 'd'.repeat(64) },
+    ...{ runtime: 'bash', deviceClass: 'cpu', evidence: [], decidedBy: 'statement' },
+    spec: {
+      ...{ args: [], env: {}, stdin: null, inputs: [], limits, requiresGpu: false, network: 'none' },
+      ...{ maxAttempts: 1, deadline: 1, labels: {} },
+    },
+  });
+
+const started = (job: JobRef): Uint8Array =>
+  encode('JobStarted', {
+    ...{ ...job, startedAt: 1, attempt: 1, executor: 'executor-1', runtime: 'bash', deviceClass: 'cpu' },
+    sandbox: {
+      ...{ filterDigest: 'f'.repeat(64), namespaces: ['user', 'mount', 'pid', 'net', 'ipc'], cgroup: 'v2' },
+      ...{ landlockAbi: 5, uid: null, network: 'none', devices: [] },
+    },
+    limits,
+  });
 
 /** Messages a second that one client fetches and acks, and does nothing else with. */
 async function fetchAndAck(url: string): Promise<Rate> {
@@ -189,7 +226,17 @@ async function commitAll(
   more: Readonly<Record<string, string>>,
 ): Promise<{ committed: Rate; fed: Rate }> {
   const service = await startProcess(place, more);
-  const rate = measure(service.pid);
+  const ended = service.exited.then(() => {
+    throw new Error(`the audit service has ended: ${service.said()}`);
+  });
+  const rates = await Promise.race([ended, ratesOf(bus, service.pid, events)]);
+  ended.catch(() => undefined);
+  await stopChild(service, 10_000);
+  return rates;
+}
+
+async function ratesOf(bus: Bus, pid: number, events: number): Promise<{ committed: Rate; fed: Rate }> {
+  const rate = measure(pid);
   for (const stream of streams) {
     const { lastSequence } = await bus.streamState(stream);
     while ((await bus.ackFloor(stream, 'audit')) < lastSequence) await delay(10);
@@ -198,9 +245,7 @@ async function commitAll(
   const newest = async () =>
     Number((await bus.lastMessage('AUDIT', 'audit.>'))?.headers[headerNames.ledgerSequence]);
   while ((await newest()) !== events - 1) await delay(10);
-  const fed = rate(events);
-  await stopChild(service, 10_000);
-  return { committed, fed };
+  return { committed, fed: rate(events) };
 }
 
 /** What a rate cost in processor time, which a busy machine does not change much. */

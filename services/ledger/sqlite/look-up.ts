@@ -1,68 +1,121 @@
-/** What SQLite knows about a batch. The database is in this process, so a look at a row costs microseconds. */
+/**
+ * What SQLite knows about a batch. Most events are new and of a job that was written a moment ago, so what tells this is
+ * asked once for a batch, and the rest for the few that are left.
+ */
 import type { DatabaseSync } from 'node:sqlite';
-import type { Cause } from '../../platform/topology.ts';
+import type { Cause, JobRef } from '../../platform/topology.ts';
 import { jobColumns } from '../columns.ts';
 import { jobKey, placeKey } from '../keys.ts';
-import type { Row } from '../rows.ts';
 import { jobOf } from '../rows.ts';
-import type { BatchKeys, Head, Known, Original } from '../store.ts';
+import type { BatchKeys, Head, JobRow, Known, Original } from '../store.ts';
+import type { RecentWrites } from './recent-writes.ts';
+
+type Epochs = ReadonlyMap<string, number>;
 
 export class LookUp {
   readonly #statements: ReturnType<typeof prepare>;
+  readonly #recent: RecentWrites;
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DatabaseSync, recent: RecentWrites) {
     this.#statements = prepare(database);
+    this.#recent = recent;
   }
 
   known(keys: BatchKeys, head: Head): Known {
     const epochs = new Map(
       this.#statements.epochs.all().map((row) => [String(row.name), Number(row.epoch)] as const),
     );
-    const atPlace = this.#atPlaces(keys.places, epochs);
+    const places = this.#used(keys.places, epochs);
+    const atPlace = this.#originalsAt(places, epochs);
+    const jobs = this.#jobs(keys.jobs);
     return {
       head,
       epochs,
       atPlace,
       held: new Set([...atPlace.keys(), ...this.#heldOf(keys, epochs)]),
-      byEventId: found(keys.eventIds, (id) => this.#statements.byEventId.get(id) as unknown as Original),
-      jobs: new Map(
-        keys.jobs.flatMap(({ tenant, jobId }) => {
-          const row = this.#statements.job.get(tenant, jobId);
-          return row === undefined ? [] : [[jobKey({ tenant, jobId }), jobOf(row)] as const];
-        }),
-      ),
+      byEventId: this.#byEventIds(keys.eventIds),
+      jobs,
       nextTenantSequence: new Map(keys.tenants.map((tenant) => [tenant, this.#tenantSize(tenant)] as const)),
-      traceTenants: new Map(keys.traceIds.map((traceId) => [traceId, this.#tenantsOf(traceId)] as const)),
+      traceTenants: this.#tenantsOfTraces(keys.traceIds, jobs),
     };
   }
 
-  #atPlaces(places: readonly Cause[], epochs: ReadonlyMap<string, number>): Map<string, Original> {
+  /** Of these places, those that can hold something: none after the last one of its stream that does. */
+  #used(places: readonly Cause[], epochs: Epochs): Cause[] {
+    const last = new Map<string, number>();
+    return places.filter(({ stream, sequence }) => {
+      if (!last.has(stream)) last.set(stream, this.#lastPlace(stream, epochs.get(stream) ?? 0));
+      return sequence <= (last.get(stream) ?? 0);
+    });
+  }
+
+  #lastPlace(stream: string, epoch: number): number {
+    return Number(this.#statements.lastPlace.get(stream, epoch, stream, epoch)?.sequence);
+  }
+
+  #originalsAt(places: readonly Cause[], epochs: Epochs): Map<string, Original> {
     const { atPlace, duplicateAt } = this.#statements;
     const originals = new Map<string, Original>();
-    // Usually nothing was ever repeated, and every place would be looked up twice.
-    const repeats = this.#statements.anyDuplicate.get() !== undefined;
     for (const place of places) {
       const at = [place.stream, epochs.get(place.stream) ?? 0, place.sequence] as const;
-      const original: Row | undefined = atPlace.get(...at) ?? (repeats ? duplicateAt.get(...at) : undefined);
+      const original = atPlace.get(...at) ?? duplicateAt.get(...at);
       if (original !== undefined) originals.set(placeKey(place), original as unknown as Original);
     }
     return originals;
   }
 
   /** Causes beside the places themselves. */
-  #heldOf({ places, causes }: BatchKeys, epochs: ReadonlyMap<string, number>): string[] {
+  #heldOf({ places, causes }: BatchKeys, epochs: Epochs): string[] {
     const looked = new Set(places.map(placeKey));
-    return causes.flatMap((cause) => {
+    const others = causes.filter((cause) => {
       const key = placeKey(cause);
-      if (looked.has(key)) return [];
-      looked.add(key);
-      const at = [cause.stream, epochs.get(cause.stream) ?? 0, cause.sequence] as const;
-      return this.#statements.holds.get(...at, ...at) === undefined ? [] : [key];
+      return !looked.has(key) && looked.add(key);
     });
+    const rest = others.filter((cause) => !this.#recent.holds(cause));
+    const unheld = new Set(rest);
+    for (const cause of this.#used(rest, epochs)) if (this.#holds(cause, epochs)) unheld.delete(cause);
+    return others.filter((cause) => !unheld.has(cause)).map(placeKey);
+  }
+
+  #holds({ stream, sequence }: Cause, epochs: Epochs): boolean {
+    const at = [stream, epochs.get(stream) ?? 0, sequence] as const;
+    const { recordHolds, duplicateHolds } = this.#statements;
+    return (recordHolds.get(...at) ?? duplicateHolds.get(...at)) !== undefined;
+  }
+
+  #byEventIds(ids: readonly string[]): Map<string, Original> {
+    const found = ids.length === 0 ? [] : this.#statements.byEventIds.all(JSON.stringify(ids));
+    return new Map(found.map(({ id, ...original }) => [String(id), original as unknown as Original]));
+  }
+
+  #jobs(jobs: readonly JobRef[]): Map<string, JobRow> {
+    const rows = new Map<string, JobRow>();
+    for (const job of jobs) {
+      const row = this.#recent.job(job) ?? this.#storedJob(job);
+      if (row !== undefined) rows.set(jobKey(job), row);
+    }
+    return rows;
+  }
+
+  #storedJob({ tenant, jobId }: JobRef): JobRow | undefined {
+    const row = this.#statements.job.get(tenant, jobId);
+    return row === undefined ? undefined : jobOf(row);
   }
 
   #tenantSize(tenant: string): number {
     return Number(this.#statements.tenantSize.get(tenant)?.size ?? 0);
+  }
+
+  /** All jobs of a trace are of one tenant (see plan.ts), so a job that is known tells whose it is. */
+  #tenantsOfTraces(
+    traceIds: readonly string[],
+    jobs: ReadonlyMap<string, JobRow>,
+  ): Map<string, ReadonlySet<string>> {
+    const tenants = new Map<string, ReadonlySet<string>>();
+    for (const { traceId, tenant } of jobs.values())
+      if (traceId !== null) tenants.set(traceId, new Set([tenant]));
+    for (const traceId of traceIds) if (!tenants.has(traceId)) tenants.set(traceId, this.#tenantsOf(traceId));
+    return tenants;
   }
 
   #tenantsOf(traceId: string): ReadonlySet<string> {
@@ -70,32 +123,26 @@ export class LookUp {
   }
 }
 
-function found<T>(keys: readonly string[], get: (key: string) => T | undefined): Map<string, T> {
-  const map = new Map<string, T>();
-  for (const key of keys) {
-    const value = get(key);
-    if (value !== undefined) map.set(key, value);
-  }
-  return map;
-}
-
 function prepare(database: DatabaseSync) {
-  const place = 'stream = ? AND stream_epoch = ? AND stream_sequence = ?';
+  const inStream = 'stream = ? AND stream_epoch = ?';
+  const place = `${inStream} AND stream_sequence = ?`;
   return {
     epochs: database.prepare('SELECT name, epoch FROM stream'),
+    lastPlace: database.prepare(`SELECT max(
+      coalesce((SELECT max(stream_sequence) FROM record WHERE ${inStream}), 0),
+      coalesce((SELECT max(stream_sequence) FROM duplicate WHERE ${inStream}), 0)) AS sequence`),
     atPlace: database.prepare(`SELECT sequence, subject, payload FROM record WHERE ${place}`),
     duplicateAt: database.prepare(`SELECT r.sequence, r.subject, coalesce(d.payload, r.payload) AS payload
       FROM duplicate d JOIN record r ON r.sequence = d.sequence
       WHERE d.stream = ? AND d.stream_epoch = ? AND d.stream_sequence = ?`),
-    holds: database.prepare(
-      `SELECT 1 FROM record WHERE ${place} UNION ALL SELECT 1 FROM duplicate WHERE ${place}`,
-    ),
-    byEventId: database.prepare('SELECT sequence, subject, payload FROM record WHERE event_id = ?'),
+    recordHolds: database.prepare(`SELECT 1 FROM record WHERE ${place}`),
+    duplicateHolds: database.prepare(`SELECT 1 FROM duplicate WHERE ${place}`),
+    byEventIds: database.prepare(`SELECT event_id AS id, sequence, subject, payload FROM record
+      WHERE event_id IN (SELECT value FROM json_each(?))`),
     job: database.prepare(`SELECT ${jobColumns} FROM job WHERE tenant = ? AND job_id = ?`),
-    anyDuplicate: database.prepare('SELECT 1 FROM duplicate LIMIT 1'),
     tenantSize: database.prepare(
       'SELECT coalesce(max(tenant_sequence) + 1, 0) AS size FROM record WHERE tenant = ?',
     ),
-    tenantsOfTrace: database.prepare('SELECT DISTINCT tenant FROM job WHERE trace_id = ?'),
+    tenantsOfTrace: database.prepare('SELECT tenant FROM job WHERE trace_id = ?'),
   };
 }

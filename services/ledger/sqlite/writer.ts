@@ -22,12 +22,14 @@ import { Deletions } from './deletions.ts';
 import { Erasure } from './erasure.ts';
 import { LookUp } from './look-up.ts';
 import { SqliteReader } from './reader.ts';
+import { RecentWrites } from './recent-writes.ts';
 
 export class SqliteWriter extends SqliteReader implements LedgerWriter {
   /** A lock file is held until its process ends. */
   readonly lost: Promise<never> = new Promise(() => undefined);
   readonly #lock: { close(): void };
   readonly #statements: ReturnType<typeof prepare>;
+  readonly #recent = new RecentWrites();
   readonly #lookUp: LookUp;
   readonly #deletions: Deletions;
   readonly #erasure: Erasure;
@@ -37,7 +39,7 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
     super(database);
     this.#lock = lock;
     this.#statements = prepare(database);
-    this.#lookUp = new LookUp(database);
+    this.#lookUp = new LookUp(database, this.#recent);
     this.#deletions = new Deletions(database);
     this.#erasure = new Erasure(database);
   }
@@ -58,6 +60,7 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
       for (const deletion of changes.deletions) this.#deletions.add(deletion);
       for (const job of changes.endedJobs) this.#deletions.addJob(job);
     });
+    this.#recent.add(changes);
   }
 
   /** The lock keeps other writers away; this keeps away a file that somebody has put in the place of this one. */

@@ -9,7 +9,14 @@ import { hashLeaf, sameHash, sha256 } from './merkle.ts';
 const saltBytes = 16;
 
 /** Hides what a short payload was, once salt and payload are erased. */
-export const newSalt = (): Uint8Array => randomBytes(saltBytes);
+export function newSalt(): Uint8Array {
+  if (unused.length < saltBytes) unused = randomBytes(256 * saltBytes);
+  const salt = Uint8Array.from(unused.subarray(0, saltBytes));
+  unused = unused.subarray(saltBytes);
+  return salt;
+}
+/** Random bytes, each for one salt: a call for each salt would cost several times as much. */
+let unused = Buffer.alloc(0);
 
 export function payloadHash(salt: Uint8Array, payload: Uint8Array): Uint8Array {
   const length = salt.length + payload.length;
