@@ -5,7 +5,7 @@
  * The store of spans is here, so they do not go around by the bus, at many times the cost; unless they go to a collector
  * too, which gets the very same from the SDK.
  */
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { hasJob } from '../ledger/message-facts.ts';
 import type { LedgerWriter, StoredSpan } from '../ledger/store.ts';
 import { toMicros } from '../platform/clock.ts';
@@ -92,13 +92,16 @@ export class CommitSpans {
   }
 }
 
+/** The last 16 digits of a random UUID: Node has these ready, and they are never all zero. */
+const newSpanId = (): string => randomUUID().slice(19).replace('-', '');
+
 function storedSpan({ record, arrivedAtMs }: Committed, nowMs: number): StoredSpan[] {
   const parent = parseTraceparent(record.traceparent);
   if (parent === null) return [];
   const { traceId, spanId } = parent;
   return [
     {
-      ...{ traceId, spanId: randomBytes(8).toString('hex'), parentSpanId: spanId, service: 'audit', name },
+      ...{ traceId, spanId: newSpanId(), parentSpanId: spanId, service: 'audit', name },
       ...{ kind: kindConsumer, startMicros: toMicros(arrivedAtMs ?? nowMs), endMicros: toMicros(nowMs) },
       ...{ status: 'unset', statusMessage: null, attributes: attributesOf(record) },
       links: [{ traceId, spanId }],

@@ -37,6 +37,16 @@ export const written = {
   ],
 } as const;
 
+/** Of a job, what most of its events change. None of it is in an index. */
+export const jobProgress = [
+  'last_leaf_hash',
+  'terminal_sequence',
+  'state',
+  'runtime',
+  'reason',
+  'updated_at_ms',
+] as const;
+
 /** What identifies a job, and what never changes of it. */
 const fixedOfJob: readonly string[] = ['tenant', 'job_id', 'first_sequence'];
 export const jobUpdate = written.job

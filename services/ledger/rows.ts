@@ -24,6 +24,16 @@ export function jobCells(job: JobRow): Cell[] {
   ];
 }
 
+/** In the order of `jobProgress`. */
+export const jobProgressCells = (job: JobRow): Cell[] => [
+  job.lastLeafHash,
+  job.terminalSequence,
+  job.state,
+  job.runtime,
+  job.reason,
+  job.updatedAtMs,
+];
+
 export function spanCells(span: StoredSpan): Cell[] {
   const { traceId, spanId, parentSpanId, service, name, kind, startMicros, endMicros } = span;
   return [

@@ -57,13 +57,15 @@ async function main(): Promise<void> {
     await bus.ensureTopology({ replicas: 1, sizeFactor: 4 });
     await fill(bus, identity, jobs);
     const bare = await fetchAndAck(server.url);
-    const inserted = await insertBare(bus, join(folder, 'bare.db'));
+    const messages = await everything(bus);
+    const inserted = await insertBare(messages, join(folder, 'bare.db'));
+    const checked = checkBare(messages, identity);
     const ledger = postgres === null ? {} : { SANDBUS_LEDGER_URL: await postgres.database() };
     const service = await commitAll(bus, { url: server.url, stateDir: folder }, 5 * jobs, {
       ...ledger,
       ...profiling(values.profile),
     });
-    report({ bare, inserted, ...service });
+    report({ bare, inserted, checked, ...service });
   } finally {
     await bus.close();
     await server.stop();
@@ -158,12 +160,12 @@ async function fetchAndAck(url: string): Promise<Rate> {
 }
 
 /** Records a second that SQLite takes, from commits that are planned already. */
-async function insertBare(bus: Bus, file: string): Promise<Rate> {
+async function insertBare(messages: readonly StreamMessage[], file: string): Promise<Rate> {
   const store = await writerOf(file);
   const head = await store.head();
   let [tree, known, records] = [CompactRange.empty(), await store.lookUp(keysOf([])), 0];
   const planned: Changes[] = [];
-  for (const batch of batches(await everything(bus))) {
+  for (const batch of batches(messages)) {
     const { changes, tree: after } = plan(
       batch.map(described),
       { ...known, head: { ...head, size: tree.size } },
@@ -183,6 +185,15 @@ async function insertBare(bus: Bus, file: string): Promise<Rate> {
   const inserted = rate(records);
   await store.close();
   return inserted;
+}
+
+/** Events a second whose signatures one core checks, where they have one. */
+function checkBare(messages: readonly StreamMessage[], identity: Identity): Rate {
+  const rate = measure();
+  for (const message of messages)
+    if (message.stream !== 'SUBMISSIONS' && !identity.check(message).ok)
+      throw new Error(`${message.subject} is not signed`);
+  return rate(messages.length);
 }
 
 function onlyRecords(changes: Changes, before: Changes | undefined): Changes {
@@ -272,7 +283,15 @@ function measure(pid?: number): (events: number) => Rate {
 
 const seconds = (since: number): number => (performance.now() - since) / 1000;
 
-function report(rates: { bare: Rate; inserted: Rate; committed: Rate; fed: Rate }): void {
+interface Rates {
+  readonly bare: Rate;
+  readonly inserted: Rate;
+  readonly checked: Rate;
+  readonly committed: Rate;
+  readonly fed: Rate;
+}
+
+function report(rates: Rates): void {
   const { committed } = rates;
   const line = (what: string, { perSecond, cpuMicros }: Rate) =>
     console.log(
@@ -282,6 +301,7 @@ function report(rates: { bare: Rate; inserted: Rate; committed: Rate; fed: Rate 
   console.log(`${''.padEnd(42)} events/s  CPU µs/event  committed/this`);
   line('bare fetch and ack', rates.bare);
   line('bare insertion (SQLite)', rates.inserted);
+  line('bare signature checks, on one core', rates.checked);
   line('audit service: committed, acked', committed);
   line('audit service: published to AUDIT as well', rates.fed);
   console.log(

@@ -1,9 +1,9 @@
 /** Writing a ledger in SQLite, by the one process that holds its lock file. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Cause, JobRef } from '../../platform/topology.ts';
-import { jobUpdate, written } from '../columns.ts';
+import { jobProgress, jobUpdate, written } from '../columns.ts';
 import { headMoved } from '../faults.ts';
-import { jobCells, recordCells, spanCells } from '../rows.ts';
+import { jobCells, jobProgressCells, recordCells, spanCells } from '../rows.ts';
 import type {
   BatchKeys,
   Changes,
@@ -78,6 +78,11 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
   }
 
   #writeJob(job: JobRow): void {
+    const before = this.#recent.job(job);
+    if (before !== undefined && onlyGoesOn(before, job)) {
+      this.#statements.jobGoesOn.run(...jobProgressCells(job), job.tenant, job.jobId);
+      return;
+    }
     this.#statements.job.run(...jobCells(job));
     for (const keyId of job.keyIds) this.#statements.jobKey.run(keyId, job.firstSequence);
   }
@@ -144,6 +149,15 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
   }
 }
 
+/** True when nothing changes by which jobs are found: then no index has to be written. */
+const onlyGoesOn = (before: JobRow, after: JobRow): boolean =>
+  before.plugin === after.plugin &&
+  before.pluginSha256 === after.pluginSha256 &&
+  before.keyIds === after.keyIds &&
+  before.outcome === after.outcome &&
+  before.submittedAtMs === after.submittedAtMs &&
+  before.traceId === after.traceId;
+
 function prepare(database: DatabaseSync) {
   const insert = (table: keyof typeof written, verb = 'INSERT') =>
     `${verb} INTO ${table} (${written[table].join(', ')}) VALUES (${written[table].map(() => '?').join(', ')})`;
@@ -157,6 +171,9 @@ function prepare(database: DatabaseSync) {
       'INSERT INTO stream (name, epoch) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch',
     ),
     job: database.prepare(`${insert('job')} ON CONFLICT (tenant, job_id) DO UPDATE SET ${jobUpdate}`),
+    jobGoesOn: database.prepare(
+      `UPDATE job SET ${jobProgress.map((column) => `${column} = ?`).join(', ')} WHERE tenant = ? AND job_id = ?`,
+    ),
     jobKey: database.prepare('INSERT OR IGNORE INTO job_key (key_id, first_sequence) VALUES (?, ?)'),
     feed: database.prepare(
       'SELECT ledger_sequence AS ledgerSequence, stream_sequence AS streamSequence FROM feed',
