@@ -35,6 +35,18 @@ function message(subject: string, id: string, changes: Partial<SignedMessage> = 
   return { subject, data, headers: { 'Nats-Msg-Id': id, [headerNames.signature]: signature }, ...changes };
 }
 
+test('checked aside, many at one time, each gets the verdict of its own', async () => {
+  const services: ServiceName[] = ['verifier', 'executor', 'audit'];
+  const messages = Array.from({ length: 1000 }, (_, i) => {
+    const service = services[i % services.length] ?? 'audit';
+    const changes = i % 7 === 3 ? { data: Buffer.from(`not event ${i}`) } : {};
+    return message(`job.started.${job}`, `${service}:x:JOBS:${i}`, changes);
+  });
+  const aside = await Promise.all(messages.map((one) => all.checkAside(one)));
+  assert.deepEqual(aside, messages.map(all.check));
+  assert.equal(aside.filter(({ ok }) => ok).length, 285);
+});
+
 describe('who may say what', () => {
   const cases: [subject: string, author: ServiceName, allowed: boolean][] = [
     [`job.verified.${job}`, 'verifier', true],
