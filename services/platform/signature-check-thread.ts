@@ -3,8 +3,8 @@ import type { KeyObject } from 'node:crypto';
 import { verify } from 'node:crypto';
 import { parentPort } from 'node:worker_threads';
 import type { CheckMessage } from './signature-check.ts';
+import { signatureBytes } from './signature-check.ts';
 
-const signatureBytes = 64;
 /** By their numbers. A keyring changes rarely and has two keys a service at most, so none is forgotten. */
 const keys: KeyObject[] = [];
 

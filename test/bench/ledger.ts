@@ -22,14 +22,13 @@ import { described, keysOf, plan } from '../../services/ledger/plan.ts';
 import { startPostgres } from '../../services/ledger/postgres/server-fixture.ts';
 import type { Changes } from '../../services/ledger/store.ts';
 import { CompactRange } from '../../services/ledger/tlog/compact-range.ts';
-import { encode } from '../../services/platform/codec.ts';
 import { everyService } from '../../services/platform/fixture.ts';
 import type { StreamMessage } from '../../services/platform/nats/bus.ts';
 import { Bus } from '../../services/platform/nats/bus.ts';
 import { startNatsServer } from '../../services/platform/nats-server.ts';
 import { stopChild } from '../../services/platform/process.ts';
-import type { JobRef } from '../../services/platform/topology.ts';
 import { authors, eventId, headerNames, subjects } from '../../services/platform/topology.ts';
+import { routed, started } from './ledger-events.ts';
 
 const aimPerSecond = 10_000;
 const batchRecords = 256;
@@ -108,32 +107,6 @@ async function publishJob(bus: Bus, identity: Identity): Promise<void> {
     await bus.publish(subject, data, { id, headers });
   }
 }
-
-const limits = {
-  ...{ memoryBytes: 256 * 2 ** 20, cpuMillis: 1000, wallMs: 60_000, cpuTimeMs: null, processes: 64 },
-  ...{ outputBytes: 2 ** 20, tmpBytes: 2 ** 24 },
-};
-
-const routed = (job: JobRef): Uint8Array =>
-  encode('JobRouted', {
-    ...{ ...job, routedAt: 1, plugin: { name: 'hello.sh', sha256: 'f'.repeat(64), size: 11 } },
-    ...{ envelope: Buffer.alloc(300, 'e'), trustStoreVersion: 1, trustStoreDigest: 'd'.repeat(64) },
-    ...{ runtime: 'bash', deviceClass: 'cpu', evidence: [], decidedBy: 'statement' },
-    spec: {
-      ...{ args: [], env: {}, stdin: null, inputs: [], limits, requiresGpu: false, network: 'none' },
-      ...{ maxAttempts: 1, deadline: 1, labels: {} },
-    },
-  });
-
-const started = (job: JobRef): Uint8Array =>
-  encode('JobStarted', {
-    ...{ ...job, startedAt: 1, attempt: 1, executor: 'executor-1', runtime: 'bash', deviceClass: 'cpu' },
-    sandbox: {
-      ...{ filterDigest: 'f'.repeat(64), namespaces: ['user', 'mount', 'pid', 'net', 'ipc'], cgroup: 'v2' },
-      ...{ landlockAbi: 5, uid: null, network: 'none', devices: [] },
-    },
-    limits,
-  });
 
 /** Messages a second that one client fetches and acks, and does nothing else with. */
 async function fetchAndAck(url: string): Promise<Rate> {
