@@ -14,7 +14,11 @@ struct btf {
 bool btf_open(struct btf *btf);
 void btf_close(struct btf *btf);
 
-/* The offset in bytes of a member of a structure, or -1: not there, or the information is damaged. */
-int btf_member_offset(const struct btf *btf, const char *structure, const char *member);
+struct btf_type;
+
+/* A structure, or NULL: not there, or the information is damaged. It goes through all types of the kernel. */
+const struct btf_type *btf_structure(const struct btf *btf, const char *name);
+/* The offset in bytes of a member of it, or -1: not there, or `structure` is NULL. */
+int btf_member_offset(const struct btf *btf, const struct btf_type *structure, const char *member);
 
 #endif
