@@ -43,13 +43,18 @@ bool btf_open(struct btf *btf)
     void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         bytes = read_mapping(fd, size);
+    *btf = (struct btf){0};
+    if (bytes == MAP_FAILED)
+        return false;
+    madvise(bytes, size, MADV_DONTFORK); /* nothing for a job's child */
     *btf = (struct btf){bytes, size};
-    return bytes != MAP_FAILED;
+    return true;
 }
 
 void btf_close(struct btf *btf)
 {
-    munmap((void *)(uintptr_t)btf->bytes, btf->size);
+    if (btf->bytes)
+        munmap((void *)(uintptr_t)btf->bytes, btf->size);
     *btf = (struct btf){0};
 }
 

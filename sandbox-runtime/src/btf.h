@@ -12,6 +12,7 @@ struct btf {
 
 /* Maps /sys/kernel/btf/vmlinux, or reads it where the kernel does not map it (before 6.16). False with errno. */
 bool btf_open(struct btf *btf);
+/* Takes longer than all look-ups. Harmless where nothing is open. */
 void btf_close(struct btf *btf);
 
 struct btf_type;

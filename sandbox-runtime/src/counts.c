@@ -14,6 +14,7 @@
 
 struct counts {
     const char *reason;  /* why nothing can be counted, or NULL */
+    struct btf btf;      /* until counts_settle */
     int jobs, slots_map; /* maps */
     int program;
     int calls_attachment, executions_attachment; /* -1 while no job runs */
@@ -50,13 +51,11 @@ static const char *make_maps(struct counts *counts)
 
 static const char *load_program(struct counts *counts)
 {
-    struct btf btf;
-    if (!btf_open(&btf))
+    if (!btf_open(&counts->btf))
         return no_btf;
-    const struct btf_type *binprm = btf_structure(&btf, "linux_binprm");
-    int filename = btf_member_offset(&btf, binprm, "filename");
-    int interp = btf_member_offset(&btf, binprm, "interp");
-    btf_close(&btf);
+    const struct btf_type *binprm = btf_structure(&counts->btf, "linux_binprm");
+    int filename = btf_member_offset(&counts->btf, binprm, "filename");
+    int interp = btf_member_offset(&counts->btf, binprm, "interp");
     if (filename < 0 || interp < 0)
         return no_btf;
     counts->program = counts_program_load(counts->jobs, counts->slots_map, filename, interp);
@@ -81,6 +80,7 @@ void counts_unload(struct counts *counts)
 {
     if (!counts)
         return;
+    counts_settle(counts);
     descriptor_close(&counts->calls_attachment);
     descriptor_close(&counts->executions_attachment);
     descriptor_close(&counts->program);
@@ -89,6 +89,12 @@ void counts_unload(struct counts *counts)
     descriptor_close(&counts->slots_map);
     descriptor_close(&counts->jobs);
     free(counts);
+}
+
+void counts_settle(struct counts *counts)
+{
+    if (counts)
+        btf_close(&counts->btf);
 }
 
 const char *counts_unavailable(const struct counts *counts)

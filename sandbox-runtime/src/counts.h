@@ -28,6 +28,8 @@ struct counts_job {
  * memory is missing. At most `most_jobs` are counted at once. */
 struct counts *counts_load(unsigned most_jobs);
 void counts_unload(struct counts *counts);
+/* Gives back what only loading needed: when nobody waits, since that takes a while. */
+void counts_settle(struct counts *counts);
 /* Why nothing can be counted, or NULL. */
 const char *counts_unavailable(const struct counts *counts);
 
