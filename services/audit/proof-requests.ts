@@ -1,7 +1,7 @@
 /** audit-read.<tenant>: what proofs are made of. Hashes alone, so they say nothing about other tenants. */
 import { z } from 'zod';
 import type { CheckpointAnswer, PathPage } from '../ledger/prove.ts';
-import { checkpointSince, pathsOfJob } from '../ledger/prove.ts';
+import { checkpointSince, consistencyBetween, pathsOfJob } from '../ledger/prove.ts';
 import type { LedgerReader } from '../ledger/store.ts';
 import { OperationalError } from '../platform/errors.ts';
 import type { JobRef } from '../platform/topology.ts';
@@ -22,6 +22,8 @@ export const proofShapes = [
   }),
   /** The newest checkpoint; with the proof that it goes on from a tree of `since` leaves. */
   z.strictObject({ what: z.literal('checkpoint'), since: treeSize.optional() }),
+  /** The proof that one tree goes on from another, for any two sizes. */
+  z.strictObject({ what: z.literal('consistency'), older: treeSize, newer: treeSize }),
 ] as const;
 
 export function proofReply(
@@ -37,6 +39,13 @@ export function checkpointReply(
   { since }: z.infer<(typeof proofShapes)[1]>,
 ): Promise<CheckpointAnswer> {
   return answered(checkpointSince(store, since ?? null));
+}
+
+export function consistencyReply(
+  store: LedgerReader,
+  { older, newer }: z.infer<(typeof proofShapes)[2]>,
+): Promise<{ readonly consistency: readonly string[] }> {
+  return answered(consistencyBetween(store, { older, newer }));
 }
 
 /** What the ledger does not have is an answer; only what may pass is a failure. */

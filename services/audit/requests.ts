@@ -8,7 +8,7 @@ import type { JobRef } from '../platform/topology.ts';
 import { isJobId, isTenant, subjects } from '../platform/topology.ts';
 import { jobFilterShape, jobsReply } from './job-pages.ts';
 import { logsPage, recordsPage } from './pages.ts';
-import { checkpointReply, proofReply, proofShapes } from './proof-requests.ts';
+import { checkpointReply, consistencyReply, proofReply, proofShapes } from './proof-requests.ts';
 import { RequestFault } from './request-fault.ts';
 import { positionOf, standingReply } from './standing.ts';
 import { spansReply } from './trace-pages.ts';
@@ -80,6 +80,8 @@ export async function auditRead(parts: ReadParts, request: Request): Promise<Rep
       return jsonReply(await proofReply(parts.store, { tenant, jobId: body.jobId }, body));
     case 'checkpoint':
       return jsonReply(await checkpointReply(parts.store, body));
+    case 'consistency':
+      return jsonReply(await consistencyReply(parts.store, body));
     case 'standing':
       return jsonReply(await standingReply(parts.store, body.sequence));
     case 'position':

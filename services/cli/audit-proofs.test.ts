@@ -201,6 +201,39 @@ describe('a checkpoint is kept', () => {
   });
 });
 
+describe('one of two kept checkpoints goes on from the other', () => {
+  let newest: { size: number; root: Uint8Array };
+  const write = (name: string, size: number, root: Uint8Array) =>
+    writeFile(at(name), signCheckpoint({ size, root }, loadLogKey(logKeyFiles(cli.system.stateDir))));
+  before(async () => {
+    await cli.sandbus(['audit', 'checkpoint', '--out', 'first.checkpoint']);
+    await cli.sandbus(['run', 'talk.sh']);
+    await cli.sandbus(['audit', 'prove', jobId]);
+    const { stdout } = await cli.sandbus(['audit', 'checkpoint']);
+    await writeFile(at('second.checkpoint'), stdout);
+    const parsed = parseCheckpoint(stdout);
+    assert.ok(parsed.ok);
+    newest = parsed.value;
+    await write('forked.checkpoint', newest.size, new Uint8Array(32));
+    await write('longer.checkpoint', newest.size + 1000, newest.root);
+  });
+
+  const cases: [what: string, older: string, newer: string, code: number, said: RegExp][] = [
+    ['when the log has grown', 'first', 'second', 0, /records go on from the \d+ of before/],
+    ['when they are the same', 'second', 'second', 0, /records go on from the \d+ of before/],
+    ['and not the other way round', 'second', 'first', 1, /cannot hold|roots/],
+    ['and not from a fork', 'first', 'forked', 1, /the log is not the one/],
+    ['and not to one that the log never had', 'second', 'longer', 1, /the log cannot prove it/],
+  ];
+  for (const [what, older, newer, expected, said] of cases)
+    it(what, async () => {
+      const files = [`${older}.checkpoint`, `${newer}.checkpoint`];
+      const { code, stdout, stderr } = await cli.sandbus(['audit', 'consistency', ...files]);
+      assert.equal(code, expected, stderr);
+      assert.match(stdout.toString() + stderr, said);
+    });
+});
+
 describe('a ledger without its service', () => {
   let log: MemoryLog;
   before(async () => {

@@ -1,4 +1,5 @@
-/** What `sandbus audit prove` and `sandbus audit checkpoint` do. */
+/** What `sandbus audit prove`, `checkpoint` and `consistency` do. */
+import type { SandbusClient } from '../client/index.ts';
 import type { SignedCheckpoint } from '../ledger/tlog/checkpoint.ts';
 import { openCheckpoint } from '../ledger/tlog/checkpoint.ts';
 import { checkJobProof, saysWhat } from '../ledger/tlog/job-proof.ts';
@@ -9,7 +10,7 @@ import type { CheckpointCliOptions, ProveCliOptions } from './audit-prove.ts';
 import { exitCode } from './exit-codes.ts';
 import { readIfThere, writeAtomically } from './files.ts';
 import { makeJobProof } from './job-proof.ts';
-import { readLogKey } from './ledger-files.ts';
+import { readCheckpoint, readLogKey } from './ledger-files.ts';
 import { print, printJson, say } from './output.ts';
 import { withClient } from './session.ts';
 
@@ -93,6 +94,34 @@ function tellCheckpoint(
   if (json) printJson({ origin, size, rootHash: root, since: kept?.size ?? null, checkpoint: note });
   else if (out === undefined) print(note);
   else print(`${origin}: ${size} records, ${grown}\n`);
+}
+
+// --- Two checkpoints
+
+export async function consistency(
+  olderFile: string,
+  newerFile: string,
+  options: CheckpointCliOptions,
+): Promise<number> {
+  const key = await readLogKey(options.logKey);
+  const [older, newer] = [await readCheckpoint(olderFile, key), await readCheckpoint(newerFile, key)];
+  return withClient(async (client) => {
+    const path = older.size < newer.size ? await provenPath(client, older.size, newer.size) : [];
+    const fault = path === null ? 'the log cannot prove it' : growthFault(older, newer, path);
+    if (options.json) printJson({ older: older.size, newer: newer.size, ok: fault === null, fault });
+    else if (fault === null)
+      print(`${newer.origin}: the ${newer.size} records go on from the ${older.size} of before\n`);
+    else say(`sandbus: ${newerFile} does not go on from ${olderFile}: ${fault}`);
+    return exitCode(fault === null ? 'ok' : 'failed');
+  });
+}
+
+/** Null where the log never had these sizes: then it was set back, or one of them is of another log by the same key. */
+function provenPath(client: SandbusClient, older: number, newer: number): Promise<readonly string[] | null> {
+  return client.consistency(older, newer).catch((error: unknown) => {
+    if (error instanceof OperationalError && error.code === 'NOT_FOUND') return null;
+    throw error;
+  });
 }
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text, 'base64');

@@ -1,4 +1,4 @@
-/** `sandbus audit prove | checkpoint`: what a tenant takes home from the ledger. */
+/** `sandbus audit prove | checkpoint | consistency`: what a tenant takes home from the ledger. */
 import type { Command } from 'commander';
 import { logKeyHelp } from './audit-verify.ts';
 import { define, exitsWith } from './command.ts';
@@ -55,4 +55,22 @@ export function registerCheckpoint(audit: Command): void {
     .option('--out <file>', 'the one that you keep (default: only print the newest)')
     .option('--log-key <file>', logKeyHelp)
     .action(exitsWith(async (options: CheckpointCliOptions) => (await actions()).checkpoint(options)));
+}
+
+export function registerConsistency(audit: Command): void {
+  define(audit, {
+    usage: 'consistency <older> <newer>',
+    summary: 'check that the newer of two kept checkpoints goes on from the older',
+    description:
+      'Both are files with checkpoints, kept by anybody at any time. The log must prove that everything that the older one ' +
+      'covered stands unchanged below the newer one; of two that are equal in size, the roots must be equal.',
+    examples: ['sandbus audit consistency january.checkpoint june.checkpoint --log-key ledger.pub'],
+    exits: ['failed', 'unavailable'],
+  })
+    .option('--log-key <file>', logKeyHelp)
+    .action(
+      exitsWith(async (older: string, newer: string, options: CheckpointCliOptions) =>
+        (await actions()).consistency(older, newer, options),
+      ),
+    );
 }

@@ -1,6 +1,6 @@
-/** `sandbus audit tail | list | show | verify | prove | checkpoint | export | syscalls | erase`. */
+/** `sandbus audit tail | list | show | verify | prove | checkpoint | consistency | export | syscalls | erase`. */
 import type { Command } from 'commander';
-import { registerCheckpoint, registerProve } from './audit-prove.ts';
+import { registerCheckpoint, registerConsistency, registerProve } from './audit-prove.ts';
 import { registerVerify } from './audit-verify.ts';
 import { choice, define, exitsWith, once } from './command.ts';
 import { parseCount, parsePast, parseSequence } from './quantities.ts';
@@ -50,6 +50,7 @@ export function registerAudit(program: Command): void {
   registerVerify(audit);
   registerProve(audit);
   registerCheckpoint(audit);
+  registerConsistency(audit);
   registerExport(audit);
   registerSyscalls(audit);
   registerErase(audit);

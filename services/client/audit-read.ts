@@ -181,6 +181,12 @@ export class AuditReader {
     return parseReply<CheckpointAnswer>((await this.#ask({ what: 'checkpoint', since }, 0)).data);
   }
 
+  /** The proof that the tree of `newer` records goes on from the one of `older`: hashes in Base64. */
+  async consistency(older: number, newer: number): Promise<readonly string[]> {
+    const reply = await this.#ask({ what: 'consistency', older, newer }, 0);
+    return parseReply<{ consistency: readonly string[] }>(reply.data).consistency;
+  }
+
   async #page(query: PageQuery & { readonly what: string }) {
     const reply = await this.#ask(query, query.waitMs ?? 0);
     return decodeAs('AuditPage', reply.data);

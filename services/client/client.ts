@@ -211,6 +211,11 @@ export class SandbusClient {
     return this.#reader.checkpoint(since);
   }
 
+  /** Hashes (Base64) that prove that the ledger of `newer` records goes on from the one of `older`. Throws NOT_FOUND. */
+  consistency(older: number, newer: number): Promise<readonly string[]> {
+    return this.#reader.consistency(older, newer);
+  }
+
   /** The bytes of an output or artifact of one of the tenant's jobs. Throws at the end if they are not those. */
   download(sha256: string): AsyncGenerator<Uint8Array, void> {
     return downloadContent(this.#bus, this.tenant, sha256);

@@ -82,20 +82,24 @@ async function assemble(
   const state = join(config.stateDir, 'executor');
   const content = new ContentStore(join(state, 'objects'), await bus.objects('plugins'));
   await content.open();
-  const folders = await WorkFolder.open(join(state, 'jobs'), config.id, config.hostname);
   describe(context, config, { inventory, host });
   const marks = new TrustStoreMarks(await bus.kv('trust'));
+  const states = await JobStates.bind(bus);
+  const artifacts = await bus.objects('artifacts');
+  const trust = await TrustStoreKeeper.open({ files: config.files, marks, clock, log });
+  // Last: a start that fails leaves no folder behind.
+  const folders = await WorkFolder.open(join(state, 'jobs'), config.id, config.hostname);
   return {
     context,
     config,
-    states: await JobStates.bind(bus),
+    states,
     inventory,
     host,
     launcher,
     content,
     folders,
-    artifacts: await bus.objects('artifacts'),
-    trust: await TrustStoreKeeper.open({ files: config.files, marks, clock, log }),
+    artifacts,
+    trust,
     policy: new WatchedFile(config.files.policy, parsePolicy, log),
     memory: createEnvelopeMemory(),
     giveUp,

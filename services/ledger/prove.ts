@@ -108,6 +108,23 @@ export async function checkpointSince(reader: LedgerReader, since: number | null
   return { checkpoint: textOf(checkpoint), consistency: path?.map(base64) ?? null };
 }
 
+/**
+ * Hashes that show that the tree of `older` leaves is how the tree of `newer` began (RFC 9162, 2.1.4.1), for any two sizes
+ * of this log. Throws OperationalError NOT_FOUND for sizes that it never had.
+ */
+export async function consistencyBetween(
+  reader: LedgerReader,
+  { older, newer }: { readonly older: number; readonly newer: number },
+): Promise<{ readonly consistency: readonly string[] }> {
+  const { size } = await reader.head();
+  if (older < 1 || older > newer || newer > size)
+    throw new OperationalError(
+      'NOT_FOUND',
+      `there is no proof from ${older} to ${newer} records: sizes go from 1 to ${size}, the smaller one first`,
+    );
+  return { consistency: (await consistencyProof(reader, older, newer)).map(base64) };
+}
+
 async function newestCheckpoint(reader: LedgerReader): Promise<StoredCheckpoint> {
   const checkpoint = await reader.newestCheckpoint();
   if (checkpoint === null) throw notSignedYet('the ledger');

@@ -9,6 +9,7 @@ import type { JobResult } from '../../services/client/index.ts';
 import { readVerifierKey } from '../../services/ledger/log-key.ts';
 import { openCheckpoint } from '../../services/ledger/tlog/checkpoint.ts';
 import { CompactRange } from '../../services/ledger/tlog/compact-range.ts';
+import { checkConsistency } from '../../services/ledger/tlog/merkle.ts';
 import { freePorts } from '../free-ports.ts';
 import { eventually } from '../with-nats.ts';
 
@@ -255,6 +256,24 @@ describe('one job', () => {
   });
 });
 
+test('the proof that one checkpoint goes on from another, for any two', async () => {
+  const { checkpoints } = (await get('/v1/checkpoints')).body as unknown as {
+    checkpoints: { treeSize: number; rootHash: string }[];
+  };
+  const heads = checkpoints.map(({ treeSize, rootHash }) => ({
+    size: treeSize,
+    root: Buffer.from(rootHash, 'hex'),
+  }));
+  for (const newer of heads)
+    for (const older of heads.filter(({ size }) => size <= newer.size)) {
+      const { body } = await get(`/v1/consistency?older=${older.size}&newer=${newer.size}`, tokens.acme);
+      const path = (body.consistency as string[]).map((text) => Buffer.from(text, 'base64'));
+      assert.deepEqual(checkConsistency(older, newer, path), { ok: true });
+    }
+  assert.equal((await get('/v1/consistency?older=3&newer=2')).status, 404);
+  assert.equal((await get('/v1/consistency?older=1&newer=1000000')).status, 404);
+});
+
 test('checkpoints are those that the ledger signed, newest and by size', async () => {
   const { checkpoints } = (await get('/v1/checkpoints')).body as unknown as {
     checkpoints: { treeSize: number }[];
@@ -322,6 +341,7 @@ test('the document describes every path that there is, with what it takes', asyn
   assert.deepEqual(Object.keys(paths).toSorted(), [
     '/v1/checkpoints',
     '/v1/checkpoints/newest',
+    '/v1/consistency',
     '/v1/head',
     '/v1/jobs',
     '/v1/tenants/{tenant}/jobs/{jobId}',

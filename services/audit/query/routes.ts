@@ -1,6 +1,7 @@
 /** The routes of the query API: what each takes, gives, and who may ask. */
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
+import { consistencyBetween } from '../../ledger/prove.ts';
 import type { LedgerReader } from '../../ledger/store.ts';
 import type { QueryToken } from '../../platform/query-tokens.ts';
 import {
@@ -103,6 +104,12 @@ export function addRoutes(
     summary: 'The newest checkpoint',
     ...{ params: of.nothing, query: of.nothing, reply: shapes.checkpoint },
     answer: () => newestCheckpointAnswer(store),
+  });
+  add({
+    path: '/v1/consistency',
+    summary: 'Proof that one checkpoint goes on from another, for any two',
+    ...{ params: of.nothing, query: shapes.consistencyQuery, reply: shapes.consistency },
+    answer: ({ query }) => consistencyBetween(store, query),
   });
 }
 

@@ -51,6 +51,11 @@ export const checkpointsQuery = z.strictObject({
   limit,
 });
 
+export const consistencyQuery = z.strictObject({
+  older: wholeNumber(1).describe('records of the smaller tree'),
+  newer: wholeNumber(1).describe('records of the larger one'),
+});
+
 export const head = z.object({
   size: z.number().describe('records in the ledger'),
   lastLeafHash: hash,
@@ -107,6 +112,9 @@ export const checkpoint = z.object({
   note: z.string().describe('the signed note (C2SP tlog-checkpoint)'),
 });
 export const checkpointPage = z.object({ checkpoints: z.array(checkpoint) });
+export const consistency = z.object({
+  consistency: z.array(bytes).describe('hashes of the proof (RFC 9162, 2.1.4)'),
+});
 export const standing = z.object({
   size: z.number(),
   covering: checkpoint.nullable().describe('the smallest that covers the last of these records'),
