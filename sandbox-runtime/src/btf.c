@@ -43,13 +43,18 @@ bool btf_open(struct btf *btf)
     void *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
         bytes = read_mapping(fd, size);
+    *btf = (struct btf){0};
+    if (bytes == MAP_FAILED)
+        return false;
+    madvise(bytes, size, MADV_DONTFORK); /* nothing for a job's child */
     *btf = (struct btf){bytes, size};
-    return bytes != MAP_FAILED;
+    return true;
 }
 
 void btf_close(struct btf *btf)
 {
-    munmap((void *)(uintptr_t)btf->bytes, btf->size);
+    if (btf->bytes)
+        munmap((void *)(uintptr_t)btf->bytes, btf->size);
     *btf = (struct btf){0};
 }
 
@@ -106,11 +111,14 @@ static bool has_name(const struct sections *sections, uint32_t offset, const cha
            !memcmp(sections->names + offset, name, size);
 }
 
-static int offset_in(const struct sections *sections, const struct btf_type *structure, const char *member)
+int btf_member_offset(const struct btf *btf, const struct btf_type *structure, const char *member)
 {
+    struct sections sections;
+    if (!structure || !find_sections(btf, &sections))
+        return -1;
     const struct btf_member *members = (const void *)(structure + 1);
     for (size_t i = 0; i < BTF_INFO_VLEN(structure->info); i++) {
-        if (!has_name(sections, members[i].name_off, member))
+        if (!has_name(&sections, members[i].name_off, member))
             continue;
         uint32_t bits = BTF_INFO_KFLAG(structure->info) ? BTF_MEMBER_BIT_OFFSET(members[i].offset) : members[i].offset;
         return bits % 8 ? -1 : (int)(bits / 8);
@@ -118,19 +126,19 @@ static int offset_in(const struct sections *sections, const struct btf_type *str
     return -1;
 }
 
-int btf_member_offset(const struct btf *btf, const char *structure, const char *member)
+const struct btf_type *btf_structure(const struct btf *btf, const char *name)
 {
     struct sections sections;
     if (!find_sections(btf, &sections))
-        return -1;
+        return NULL;
     for (size_t at = 0; at + sizeof(struct btf_type) <= sections.types_size;) {
         const struct btf_type *type = (const void *)(sections.types + at);
         unsigned kind = BTF_INFO_KIND(type->info);
         at += sizeof *type + trailer_size(kind, BTF_INFO_VLEN(type->info));
         if (at > sections.types_size)
-            return -1;
-        if (kind == BTF_KIND_STRUCT && BTF_INFO_VLEN(type->info) && has_name(&sections, type->name_off, structure))
-            return offset_in(&sections, type, member);
+            return NULL;
+        if (kind == BTF_KIND_STRUCT && BTF_INFO_VLEN(type->info) && has_name(&sections, type->name_off, name))
+            return type;
     }
-    return -1;
+    return NULL;
 }

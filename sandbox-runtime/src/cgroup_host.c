@@ -51,7 +51,6 @@ static bool own_group(const char *table, const char *controller, char *path, siz
 struct mount_line {
     char root[256];
     char point[256];
-    char type[16];
     char options[256];
 };
 
@@ -59,7 +58,7 @@ static bool parse_mount(const char *line, struct mount_line *mount)
 {
     const char *dash = strstr(line, " - ");
     return dash && sscanf(line, "%*s %*s %*s %255s %255s", mount->root, mount->point) == 2 &&
-           sscanf(dash, " - %15s %*s %255s", mount->type, mount->options) == 2;
+           sscanf(dash, " - %*s %*s %255s", mount->options) == 1;
 }
 
 /* Adds the hierarchy of this mount, open at the launcher's own group. */
@@ -100,14 +99,13 @@ static void take_mount(struct cgroup_host *host, const struct mount_line *mount,
     }
 }
 
-/* Goes through the lines of mountinfo, which it leaves as they were. */
+/* Goes through the lines of mountinfo, which it leaves as they were. The dash stands before the type; paths have no spaces. */
 static void take_mounts(struct cgroup_host *host, char *mounts, const char *table, bool unified)
 {
     for (char *line = mounts, *end; (end = strchr(line, '\n')); line = end + 1) {
         struct mount_line mount;
         *end = 0;
-        if (strstr(line, " - cgroup") && parse_mount(line, &mount) &&
-            strcmp(mount.type, unified ? "cgroup2" : "cgroup") == 0)
+        if (strstr(line, unified ? " - cgroup2 " : " - cgroup ") && parse_mount(line, &mount))
             take_mount(host, &mount, table, unified);
         *end = '\n';
     }

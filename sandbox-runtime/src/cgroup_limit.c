@@ -28,11 +28,14 @@ static bool set_number(int dir, const char *file, uint64_t value, uint64_t slack
 {
     char text[64];
     snprintf(text, sizeof text, "%" PRIu64, value);
-    if (!descriptor_write_text(dir, file, text))
+    OWNED_FD int control = openat(dir, file, O_RDWR | O_CLOEXEC);
+    if (control < 0 || !descriptor_write_all(control, text, strlen(text)))
         return fault_set(fault, errno, "choose another limit, or see: launcher check-host",
                          "the kernel refused %s as %s", text, file);
-    if (descriptor_read_text(dir, file, text, sizeof text) < 0)
+    ssize_t length = pread(control, text, sizeof text - 1, 0);
+    if (length < 0)
         return fault_set(fault, errno, "see: launcher check-host", "cannot read %s back", file);
+    text[length] = 0;
     uint64_t taken = strtoull(text, NULL, 10);
     if (taken > value || value - taken > slack || text[0] < '0' || text[0] > '9')
         return fault_set(fault, 0, "choose a limit that this host can enforce", "%s should be %" PRIu64 " and reads %s",

@@ -14,8 +14,9 @@
 
 struct counts {
     const char *reason;  /* why nothing can be counted, or NULL */
+    struct btf btf;      /* until counts_settle */
     int jobs, slots_map; /* maps */
-    int calls_program, executions_program;
+    int program;
     int calls_attachment, executions_attachment; /* -1 while no job runs */
     unsigned most_jobs, running;
     struct counts_slot *slots; /* the kernel's own memory, mapped */
@@ -44,24 +45,21 @@ static const char *make_maps(struct counts *counts)
     if (slots == MAP_FAILED)
         return bpf_unavailable(errno);
     counts->slots = slots;
+    madvise(slots, slots_size(counts), MADV_DONTFORK); /* no job's child has it */
     return NULL;
 }
 
-static const char *load_programs(struct counts *counts)
+static const char *load_program(struct counts *counts)
 {
-    struct btf btf;
-    if (!btf_open(&btf))
+    if (!btf_open(&counts->btf))
         return no_btf;
-    int filename = btf_member_offset(&btf, "linux_binprm", "filename");
-    int interp = btf_member_offset(&btf, "linux_binprm", "interp");
-    btf_close(&btf);
+    const struct btf_type *binprm = btf_structure(&counts->btf, "linux_binprm");
+    int filename = btf_member_offset(&counts->btf, binprm, "filename");
+    int interp = btf_member_offset(&counts->btf, binprm, "interp");
     if (filename < 0 || interp < 0)
         return no_btf;
-    counts->calls_program = counts_program_load_calls(counts->jobs, counts->slots_map);
-    if (counts->calls_program < 0)
-        return bpf_unavailable(errno);
-    counts->executions_program = counts_program_load_executions(counts->jobs, counts->slots_map, filename, interp);
-    return counts->executions_program < 0 ? bpf_unavailable(errno) : NULL;
+    counts->program = counts_program_load(counts->jobs, counts->slots_map, filename, interp);
+    return counts->program < 0 ? bpf_unavailable(errno) : NULL;
 }
 
 struct counts *counts_load(unsigned most_jobs)
@@ -69,12 +67,12 @@ struct counts *counts_load(unsigned most_jobs)
     struct counts *counts = calloc(1, sizeof *counts + most_jobs * sizeof counts->taken[0]);
     if (!counts)
         return NULL;
-    counts->jobs = counts->slots_map = counts->calls_program = counts->executions_program = -1;
+    counts->jobs = counts->slots_map = counts->program = -1;
     counts->calls_attachment = counts->executions_attachment = -1;
     counts->most_jobs = most_jobs;
     counts->reason = make_maps(counts);
     if (!counts->reason)
-        counts->reason = load_programs(counts);
+        counts->reason = load_program(counts);
     return counts;
 }
 
@@ -82,15 +80,21 @@ void counts_unload(struct counts *counts)
 {
     if (!counts)
         return;
+    counts_settle(counts);
     descriptor_close(&counts->calls_attachment);
     descriptor_close(&counts->executions_attachment);
-    descriptor_close(&counts->calls_program);
-    descriptor_close(&counts->executions_program);
+    descriptor_close(&counts->program);
     if (counts->slots)
         munmap(counts->slots, slots_size(counts));
     descriptor_close(&counts->slots_map);
     descriptor_close(&counts->jobs);
     free(counts);
+}
+
+void counts_settle(struct counts *counts)
+{
+    if (counts)
+        btf_close(&counts->btf);
 }
 
 const char *counts_unavailable(const struct counts *counts)
@@ -102,9 +106,9 @@ const char *counts_unavailable(const struct counts *counts)
 static bool attach(struct counts *counts)
 {
     if (counts->executions_attachment < 0)
-        counts->executions_attachment = bpf_attach_raw_tracepoint("sched_process_exec", counts->executions_program);
+        counts->executions_attachment = bpf_attach_raw_tracepoint("sched_process_exec", counts->program);
     if (counts->executions_attachment >= 0 && counts->calls_attachment < 0)
-        counts->calls_attachment = bpf_attach_raw_tracepoint("sys_enter", counts->calls_program);
+        counts->calls_attachment = bpf_attach_raw_tracepoint("sys_enter", counts->program);
     return counts->calls_attachment >= 0;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Which system calls a job made, exactly, and which programs it executed: two BPF programs, on the raw tracepoints sys_enter
- * and sched_process_exec, that look the caller's cgroup2 group up. They are loaded once, and attached only while a job runs,
- * since every system call of every process on the host passes through the first.
+ * Which system calls a job made, exactly, and which programs it executed: a BPF program, on the raw tracepoints sys_enter
+ * and sched_process_exec, that looks the caller's cgroup2 group up. It is loaded once, and attached only while a job runs, since
+ * every system call of every process on the host passes through it.
  *
  * Counted is what the plugin's processes do, from the execve that starts the plugin (itself included) to the end. The job's
  * init and what its child does before that execve are left out. Refused calls never reach sys_enter; the record adds them.
@@ -28,6 +28,8 @@ struct counts_job {
  * memory is missing. At most `most_jobs` are counted at once. */
 struct counts *counts_load(unsigned most_jobs);
 void counts_unload(struct counts *counts);
+/* Gives back what only loading needed: when nobody waits, since that takes a while. */
+void counts_settle(struct counts *counts);
 /* Why nothing can be counted, or NULL. */
 const char *counts_unavailable(const struct counts *counts);
 

@@ -1,4 +1,4 @@
-/* What the counting programs and their reader share. Only counts*.c include it. */
+/* What the counting program and their reader share. Only counts*.c include it. */
 #ifndef SANDBUS_COUNTS_PROGRAM_H
 #define SANDBUS_COUNTS_PROGRAM_H
 
@@ -31,9 +31,8 @@ struct counts_slot {
 /* The slot of a job that is counted. */
 const struct counts_slot *counts_slot_of(const struct counts *counts, const struct counts_job *job);
 
-/* `jobs` maps a group's id (64 bits) to the index of its slot (32 bits) in `slots`. Return a descriptor, or -1 with errno. */
-int counts_program_load_calls(int jobs, int slots);
-/* The offsets are those of struct linux_binprm's members. */
-int counts_program_load_executions(int jobs, int slots, int filename_offset, int interp_offset);
+/* `jobs` maps a group's id (64 bits) to the index of its slot (32 bits) in `slots`; the offsets are those of struct linux_binprm's
+ * members. Returns a program for both tracepoints, or -1 with errno. */
+int counts_program_load(int jobs, int slots, int filename_offset, int interp_offset);
 
 #endif

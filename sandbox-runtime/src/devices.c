@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { RULES = 4096, READ_WRITE = DEVICE_READ | DEVICE_WRITE };
+enum { GRANTS_MOST = 4096, READ_WRITE = DEVICE_READ | DEVICE_WRITE };
 
 struct devices {
     int rules; /* map: struct device_key to struct device_rule */
@@ -64,7 +64,14 @@ bool devices_resolve(struct device_grant *grant, const char *path, const char *l
     return true;
 }
 
-struct devices *devices_load(struct fault *fault)
+/* Room for the basics of every job, for the rule that counts the rest, and for the grants of all together. */
+static unsigned rules_for(unsigned most_jobs)
+{
+    unsigned grants = most_jobs * DEVICE_GRANTS;
+    return most_jobs * (BASICS + 1) + (grants < GRANTS_MOST ? grants : GRANTS_MOST);
+}
+
+struct devices *devices_load(unsigned most_jobs, struct fault *fault)
 {
     struct devices *devices = malloc(sizeof *devices);
     if (!devices) {
@@ -72,7 +79,7 @@ struct devices *devices_load(struct fault *fault)
         return NULL;
     }
     *devices = (struct devices){.program = -1};
-    devices->rules = bpf_map_create(BPF_MAP_TYPE_HASH, sizeof(struct device_key), sizeof(struct device_rule), RULES,
+    devices->rules = bpf_map_create(BPF_MAP_TYPE_HASH, sizeof(struct device_key), sizeof(struct device_rule), rules_for(most_jobs),
                                     BPF_F_NO_PREALLOC);
     if (devices->rules >= 0)
         devices->program = devices_program_load(devices->rules);

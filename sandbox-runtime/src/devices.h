@@ -42,8 +42,8 @@ struct devices_job {
 /* Fills a grant from a node on the host. `letters` are some of "rwm"; NULL or "" is "rw". */
 bool devices_resolve(struct device_grant *grant, const char *path, const char *letters, struct fault *fault);
 
-/* Loads the program. NULL with a fault. */
-struct devices *devices_load(struct fault *fault);
+/* Loads the program, with room for the rules of so many jobs at once. NULL with a fault. */
+struct devices *devices_load(unsigned most_jobs, struct fault *fault);
 void devices_unload(struct devices *devices);
 
 /* Puts the basics (null, zero, full, random, urandom, tty, ptmx, pts) and the grants in force on a job's directory, before

@@ -47,12 +47,12 @@ const struct inside_step inside_steps[] = {
     {"landlock-rules", inside_landlock_rules}, /* of places that are all there now */
     {"prepared-root", inside_prepared_pivot}, /* the host's files are out of a prepared child's reach from here on */
     {"hostname", inside_hostname},
-    {"loopback", inside_loopback},
     {"keyring", inside_keyring},
     {"resource-limits", inside_resource_limits},
     {"bounding-set", inside_bounding_set}, /* needs a capability that the identity step takes away */
     {"stdio", inside_stdio},
     {"cgroup-join", inside_join_cgroups},
+    {"loopback", inside_loopback}, /* of the network namespace that may have come with the groups */
     {"cgroup-namespace", inside_new_cgroup_namespace}, /* after joining: its root is the group at this moment */
     {"job", inside_await_job}, /* nothing before depends on the job; a prepared child waits here */
     {"job-directory", inside_job_directory},

@@ -117,7 +117,7 @@ bool inside_hostname(struct inside *inside, struct fault *fault)
 
 bool inside_loopback(struct inside *inside, struct fault *fault)
 {
-    return inside->network != NETWORK_OWN || kernel_raise_loopback() == 0 ||
+    return inside->network == NETWORK_HOST || kernel_raise_loopback() == 0 ||
            fault_set(fault, errno, HOST_MEND, "cannot bring loopback up");
 }
 

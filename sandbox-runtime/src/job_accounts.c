@@ -15,7 +15,7 @@ bool accounts_open(struct supervisor *supervisor, unsigned most_jobs, struct fau
     if (supervisor->rootless.active) {
         /* Devices are controlled by absence: see rootless.h. */
     } else if (cgroup_host_unified(&supervisor->cgroups)) {
-        supervisor->devices = devices_load(fault);
+        supervisor->devices = devices_load(most_jobs, fault);
         if (!supervisor->devices)
             return false;
     } else if (supervisor->cgroups.controller[CGROUP_DEVICES] < 0) {

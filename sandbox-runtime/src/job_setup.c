@@ -121,7 +121,7 @@ static bool make_network(struct job *job, struct fault *fault)
 {
     if (job->inside.network != NETWORK_GIVEN)
         return true;
-    if (kernel_new_network_namespace() < 0 || kernel_raise_loopback() < 0 ||
+    if (kernel_new_network_namespace() < 0 ||
         (job->network = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) < 0)
         return fault_set(fault, errno, "see: launcher check-host", "cannot make the job's network namespace");
     return true;

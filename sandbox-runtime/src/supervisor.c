@@ -77,14 +77,16 @@ static uint64_t spare_work_due_us(const struct supervisor *supervisor)
 /* One piece of what nobody waits for. */
 static void do_spare_work(struct supervisor *supervisor, uint64_t now_us)
 {
-    if (first_work_due_us(supervisor) <= now_us && !supervisor->swept)
+    if (first_work_due_us(supervisor) <= now_us && !supervisor->swept) {
+        counts_settle(supervisor->counts);
         supervisor_sweep(supervisor);
-    else if (first_work_due_us(supervisor) <= now_us)
+    } else if (first_work_due_us(supervisor) <= now_us) {
         accounts_seek_victims(supervisor);
-    else if (job_prepare_due_us(supervisor) <= now_us)
+    } else if (job_prepare_due_us(supervisor) <= now_us) {
         job_prepare(supervisor);
-    else if (removals_due_us(supervisor) <= now_us)
+    } else if (removals_due_us(supervisor) <= now_us) {
         removals_try(supervisor, now_us);
+    }
 }
 
 void supervisor_turn(struct supervisor *supervisor, uint64_t until_us)

@@ -105,11 +105,12 @@ static bool find_offsets(struct offsets *offsets)
     struct btf btf;
     if (!btf_open(&btf))
         return false;
+    const struct btf_type *task = btf_structure(&btf, "task_struct"), *pid = btf_structure(&btf, "pid");
     *offsets = (struct offsets){
-        .name = btf_member_offset(&btf, "task_struct", "comm"),
-        .pid = btf_member_offset(&btf, "task_struct", "thread_pid"),
-        .level = btf_member_offset(&btf, "pid", "level"),
-        .numbers = btf_member_offset(&btf, "pid", "numbers"),
+        .name = btf_member_offset(&btf, task, "comm"),
+        .pid = btf_member_offset(&btf, task, "thread_pid"),
+        .level = btf_member_offset(&btf, pid, "level"),
+        .numbers = btf_member_offset(&btf, pid, "numbers"),
     };
     btf_close(&btf);
     return offsets->name >= 0 && offsets->pid >= 0 && offsets->level >= 0 && offsets->numbers >= 0;

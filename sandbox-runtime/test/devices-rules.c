@@ -108,7 +108,7 @@ int main(void)
     CHECK(mknod(node("kfd"), S_IFCHR | 0666, makedev(1, 9)) == 0);     /* of /dev/urandom */
     CHECK(mknod(node("other"), S_IFCHR | 0666, makedev(1, 11)) == 0);  /* of /dev/kmsg */
     CHECK(mknod(node("another"), S_IFCHR | 0666, makedev(10, 229)) == 0);
-    struct devices *devices = devices_load(&fault);
+    struct devices *devices = devices_load(4, &fault);
     CHECK(devices != NULL);
     if (devices) {
         test_rules(devices, dir);

@@ -80,7 +80,7 @@ static bool filter(void)
 static bool bpf_programs(void)
 {
     struct fault fault = {.step = ""};
-    struct devices *devices = devices_load(&fault);
+    struct devices *devices = devices_load(1, &fault);
     struct counts *counts = counts_load(1);
     bool loaded = devices && !counts_unavailable(counts);
     devices_unload(devices);
