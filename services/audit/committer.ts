@@ -27,9 +27,15 @@ export interface CommitterParts {
   readonly onCommitted: (committed: readonly Committed[]) => void;
 }
 
+/** A message in the order in which it came, and whether it is an event at all, which is found out meanwhile. */
+interface Arrival {
+  readonly message: StreamMessage;
+  readonly checked: Promise<void>;
+}
+
 export class Committer {
   readonly #parts: CommitterParts;
-  readonly #group = new GroupCommit<StreamMessage>((batch) => this.#commit(batch));
+  readonly #group = new GroupCommit<Arrival>((batch) => this.#commit(batch));
 
   /** When there was a backlog last. */
   #backlogAtMs = Number.NEGATIVE_INFINITY;
@@ -38,9 +44,14 @@ export class Committer {
     this.#parts = parts;
   }
 
-  /** Resolves when the message is in the ledger, on disk. */
-  record(message: StreamMessage): Promise<void> {
-    return this.#group.submit(message, this.#parts.clock.nowMs());
+  /**
+   * Resolves when the message is in the ledger, on disk. Rejects with what `checked` rejects with: then it is not
+   * recorded. Messages are recorded in the order of the calls, however long their checks take.
+   */
+  record(message: StreamMessage, checked: Promise<void>): Promise<void> {
+    // Looked at when its turn comes; it may fail before.
+    checked.catch(() => undefined);
+    return this.#group.submit({ message, checked }, this.#parts.clock.nowMs());
   }
 
   /** For work that should let commits go first: resolves in a quiet moment, or after a while. */
@@ -54,10 +65,12 @@ export class Committer {
     return this.#group.quietMs < quietMs ? longestWaitMs : 0;
   }
 
-  async #commit(batch: readonly Pending<StreamMessage>[]): Promise<void> {
+  async #commit(arrived: readonly Pending<Arrival>[]): Promise<void> {
     const { bus, ledger, clock, onCommitted } = this.#parts;
+    const batch = await accepted(arrived);
+    if (batch.length === 0) return;
     const { messages, failed } = await causesFirst(
-      batch.map((pending) => pending.item),
+      batch.map(({ item }) => item.message),
       {
         committed: (places) => ledger.held(places),
         fetch: (cause, effect) => fetchCause(bus, cause, effect),
@@ -67,15 +80,27 @@ export class Committer {
     if (batch.length >= backlogEvents) this.#backlogAtMs = performance.now();
     onCommitted(committedOf(batch, records));
     for (const pending of batch) {
-      const failure = failed.get(pending.item);
+      const failure = failed.get(pending.item.message);
       if (failure === undefined) pending.resolve();
       else pending.reject(failure);
     }
   }
 }
 
-function committedOf(batch: readonly Pending<StreamMessage>[], records: readonly AuditRecord[]): Committed[] {
-  const arrivals = new Map(batch.map(({ item, receivedAtMs }) => [placeKey(item), receivedAtMs]));
+/** Those that are events; the others get their failure. */
+async function accepted(arrived: readonly Pending<Arrival>[]): Promise<readonly Pending<Arrival>[]> {
+  const verdicts = await Promise.allSettled(arrived.map(({ item }) => item.checked));
+  return arrived.filter((pending, index) => {
+    const verdict = verdicts[index];
+    if (verdict?.status === 'rejected') pending.reject(verdict.reason);
+    return verdict?.status === 'fulfilled';
+  });
+}
+
+function committedOf(batch: readonly Pending<Arrival>[], records: readonly AuditRecord[]): Committed[] {
+  const arrivals = new Map(
+    batch.map(({ item, receivedAtMs }) => [placeKey(item.message), receivedAtMs] as const),
+  );
   return records.map((record) => {
     const place = { stream: record.stream, sequence: record.streamSequence };
     return { record, arrivedAtMs: arrivals.get(placeKey(place)) ?? null };

@@ -11,10 +11,7 @@ import { parseSpans } from './spans.ts';
 
 /** Any bytes of a submitter are recorded; of services, those that a service stands by. */
 export function eventHandler(bus: Bus, committer: Committer): Handler {
-  return async (delivery) => {
-    await checkEvent(bus, delivery);
-    await committer.record(delivery);
-  };
+  return (delivery) => committer.record(delivery, checkEvent(bus, delivery));
 }
 
 /** Throws PoisonError for what are no spans, or not by the service that they name. */

@@ -51,7 +51,6 @@ export interface Loop {
   readonly failed: Promise<never>;
 }
 
-/** One timer for all: a timer for each of thousands a second costs more than looking through those under way. */
 const keepAliveMs = ackWaitMs / 6;
 const pullWaitMs = 5_000;
 const retryPullMs = 1_000;
@@ -67,9 +66,7 @@ export function consume(options: ConsumeOptions): Loop {
 class ConsumeLoop implements Loop {
   readonly failed: Promise<never>;
   readonly #options: ConsumeOptions;
-  readonly #busy = new Map<Promise<void>, Delivery>();
-  /** Under way when it was last looked. */
-  readonly #old = new WeakSet<Delivery>();
+  readonly #busy = new Set<Promise<void>>();
   readonly #ended = Promise.withResolvers<void>();
   readonly #bug = Promise.withResolvers<never>();
   #stopping = false;
@@ -82,21 +79,6 @@ class ConsumeLoop implements Loop {
   }
 
   async run(): Promise<void> {
-    const alive = setInterval(() => this.#keepAlive(), keepAliveMs);
-    await this.#takeUntilStopped();
-    this.#ended.resolve();
-    await Promise.all(this.#busy.keys());
-    clearInterval(alive);
-  }
-
-  /** Whatever is under way longer than one period: a period is a sixth of the time in which it must be settled. */
-  #keepAlive(): void {
-    for (const delivery of this.#busy.values())
-      if (this.#old.has(delivery)) delivery.settle.working();
-      else this.#old.add(delivery);
-  }
-
-  async #takeUntilStopped(): Promise<void> {
     let consumer: PullConsumer | null = null;
     while (!this.#stopping) {
       if (this.#free < this.#leastFree) {
@@ -121,6 +103,7 @@ class ConsumeLoop implements Loop {
         await this.#pause(retryPullMs);
       }
     }
+    this.#ended.resolve();
   }
 
   get #free(): number {
@@ -149,7 +132,7 @@ class ConsumeLoop implements Loop {
         this.#busy.delete(work);
         if (this.#free >= this.#leastFree) this.#onFree();
       });
-    this.#busy.set(work, delivery);
+    this.#busy.add(work);
   }
 
   #pause(ms: number): Promise<void> {
@@ -166,12 +149,44 @@ class ConsumeLoop implements Loop {
     this.#stopping = true;
     this.#stopPull();
     await this.#ended.promise;
-    await Promise.all(this.#busy.keys());
+    await Promise.all(this.#busy);
   }
 }
 
-/** Handles one delivery and settles it. Throws only what is a bug. */
+/**
+ * Tells the server of the messages that are under way that somebody works on them. One timer for the process: one for
+ * each of thousands a second would cost more than looking through them.
+ */
+class KeepAlive {
+  readonly #underWay = new Set<Delivery>();
+  /** Under way when it was last looked: a period is a sixth of the time in which a message must be settled. */
+  readonly #old = new WeakSet<Delivery>();
+  #timer: NodeJS.Timeout | undefined;
+
+  add(delivery: Delivery): void {
+    this.#underWay.add(delivery);
+    this.#timer ??= setInterval(() => this.#tell(), keepAliveMs);
+  }
+
+  remove(delivery: Delivery): void {
+    this.#underWay.delete(delivery);
+    if (this.#underWay.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #tell(): void {
+    for (const delivery of this.#underWay)
+      if (this.#old.has(delivery)) delivery.settle.working();
+      else this.#old.add(delivery);
+  }
+}
+
+const keepAlive = new KeepAlive();
+
+/** Handles one delivery, keeps it alive meanwhile, and settles it. Throws only what is a bug. */
 export async function settle(options: SettleOptions, delivery: Delivery): Promise<void> {
+  keepAlive.add(delivery);
   try {
     await attempt(options, delivery);
   } catch (error) {
@@ -182,6 +197,8 @@ export async function settle(options: SettleOptions, delivery: Delivery): Promis
       'will retry',
     );
     delivery.settle.retry(delayMs);
+  } finally {
+    keepAlive.remove(delivery);
   }
 }
 

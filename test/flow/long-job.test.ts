@@ -29,6 +29,6 @@ test('it runs once, and its message is delivered once', { timeout: 90_000 }, asy
     kinds.push(record.kind);
   assert.deepEqual(kinds, ['submitted', 'verified', 'routed', 'started', 'finished']);
   const deployment = await connectAsDeployment(system);
-  assert.equal(await deployment.deliveries('JOBS', 'work-bash-cpu'), 1);
-  await deployment.close();
+  const deliveries = await deployment.deliveries('JOBS', 'work-bash-cpu').finally(() => deployment.close());
+  assert.equal(deliveries, 1);
 });
