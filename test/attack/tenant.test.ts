@@ -94,11 +94,13 @@ async function quiet(): Promise<Record<string, unknown>> {
   let before = '';
   let now: Record<string, unknown> = {};
   await eventually('the bus is quiet', async () => {
+    // Asked first: what is still done meanwhile is then in the holdings.
+    const done = (await allSettled()) && (await allSigned());
     now = await holdings();
     const same = JSON.stringify(now) === before;
     before = JSON.stringify(now);
-    if (!same) await new Promise((done) => setTimeout(done, 300));
-    return same && (await allSettled()) && (await allSigned());
+    if (!same) await new Promise((resolve) => setTimeout(resolve, 300));
+    return same && done;
   });
   return now;
 }
