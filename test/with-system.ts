@@ -11,17 +11,14 @@ import { connect } from '../services/client/index.ts';
 import { userCredentials } from '../services/platform/access-paths.ts';
 import { Bus } from '../services/platform/nats/bus.ts';
 import { inboxPrefix } from '../services/platform/nats-permissions.ts';
-import { expectValue, statementOf, trustStoreOf } from '../services/trust/fixture.ts';
+import { envelopeFor, expectValue, statementOf, trustStoreOf } from '../services/trust/fixture.ts';
 import type { PluginStatement, SigningKey, TrustStoreContent } from '../services/trust/index.ts';
 import {
   encodePolicy,
   encodeTrustStore,
   generateKey,
   publicKeyToPem,
-  STATEMENT_PAYLOAD_TYPE,
-  signEnvelope,
   signTrustStore,
-  statementFor,
 } from '../services/trust/index.ts';
 import { testedServer } from './with-nats.ts';
 
@@ -77,11 +74,7 @@ export async function startTestSystem(
     credentials: system.credentialsOf('acme'),
   });
   const sign: TestSystem['sign'] = (name, bytes, changes = {}, by = key) =>
-    signEnvelope(
-      STATEMENT_PAYLOAD_TYPE,
-      expectValue(statementFor({ ...statementOf(name, sha256(bytes), most), ...changes })),
-      [by],
-    );
+    envelopeFor({ ...statementOf(name, sha256(bytes), most), ...changes }, [by]);
   return {
     url: system.url,
     stateDir,

@@ -11,16 +11,8 @@ import { connect } from '../client/index.ts';
 import { tenantCredentials } from '../platform/access-paths.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild } from '../platform/process.ts';
-import { expectValue, statementOf, trustStoreOf } from '../trust/fixture.ts';
-import {
-  encodeTrustStore,
-  generateKey,
-  publicKeyToPem,
-  STATEMENT_PAYLOAD_TYPE,
-  signEnvelope,
-  signTrustStore,
-  statementFor,
-} from '../trust/index.ts';
+import { envelopeFor, expectValue, statementOf, trustStoreOf } from '../trust/fixture.ts';
+import { encodeTrustStore, generateKey, publicKeyToPem, signTrustStore } from '../trust/index.ts';
 import { sandbusProgram } from './cli-process.ts';
 
 let state: string;
@@ -71,8 +63,7 @@ async function up(): Promise<Up> {
 /** Submits a job, and returns its id when it runs. */
 async function runs(client: SandbusClient, source: string): Promise<string> {
   const bytes = Buffer.from(source);
-  const statement = expectValue(statementFor(statementOf('a.sh', sha256(bytes), most)));
-  const envelope = signEnvelope(STATEMENT_PAYLOAD_TYPE, statement, [key]);
+  const envelope = envelopeFor(statementOf('a.sh', sha256(bytes), most), [key]);
   const limits = { wallMs: 60_000 };
   const { jobId } = await client.submit({ plugin: { name: 'a.sh', bytes }, envelope, limits });
   for await (const { record } of client.records({ jobId })) if (record.kind === 'started') break;

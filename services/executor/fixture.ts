@@ -18,7 +18,7 @@ import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
 import type { JobEventKind, JobRef } from '../platform/topology.ts';
 import { objectKey, subjects } from '../platform/topology.ts';
-import { expectValue, statementOf, trustStoreOf } from '../trust/fixture.ts';
+import { envelopeFor, expectValue, statementOf, trustStoreOf } from '../trust/fixture.ts';
 import type { PluginStatement, TrustStoreContent } from '../trust/index.ts';
 import {
   DEFAULT_LIMITS,
@@ -28,10 +28,7 @@ import {
   parseTrustStore,
   publicKeyToPem,
   runtimeOfFileName,
-  STATEMENT_PAYLOAD_TYPE,
-  signEnvelope,
   signTrustStore,
-  statementFor,
 } from '../trust/index.ts';
 
 const dayMs = 86_400_000;
@@ -179,11 +176,7 @@ export class ExecutorFixture {
       ...job,
       routedAt: Date.now() * 1000,
       plugin: { name: request.name, sha256, size: bytes.length },
-      envelope: signEnvelope(
-        STATEMENT_PAYLOAD_TYPE,
-        expectValue(statementFor({ ...statement, ...request.statement })),
-        [key],
-      ),
+      envelope: envelopeFor({ ...statement, ...request.statement }, [key]),
       trustStoreVersion: trust.version,
       trustStoreDigest: trust.digest,
       runtime,

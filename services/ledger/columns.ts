@@ -17,6 +17,9 @@ export const spanColumns = `trace_id AS "traceId", span_id AS "spanId", parent_s
   kind, start_micros AS "startMicros", end_micros AS "endMicros", status, status_message AS "statusMessage",
   attributes, links`;
 
+export const headSql =
+  'SELECT sequence, leaf_hash AS "leafHash", recorded_at AS "recordedAt" FROM record ORDER BY sequence DESC LIMIT 1';
+
 export const checkpointColumns = 'tree_size AS "treeSize", root_hash AS "rootHash", signed_at AS at, note';
 
 /** Columns of a table in the order in which both stores write them. */

@@ -6,14 +6,13 @@ import type { AuditRecord } from '../platform/codec.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause } from '../platform/topology.ts';
 import { eventId, jobOfAnySubject, serviceNames } from '../platform/topology.ts';
-import { headMoved } from './faults.ts';
+import { checkHead } from './faults.ts';
 import { jobKey, placeKey } from './keys.ts';
 import { described, isSame, keysOf, plan, planRefill } from './plan.ts';
 import { ofRecord } from './refill.ts';
 import { releaseOf } from './release.ts';
 import type { BatchKeys, Head, LedgerWriter } from './store.ts';
 import type { CompactRange } from './tlog/compact-range.ts';
-import { sameHash } from './tlog/merkle.ts';
 import { compactRangeAt } from './tlog/proofs.ts';
 
 const nothing: BatchKeys = { places: [], causes: [], eventIds: [], jobs: [], tenants: [], traceIds: [] };
@@ -79,8 +78,7 @@ export class Ledger {
 
   /** A database that was set back, or failed over to an older state, is not the one that was written. */
   #checkHead(head: Head): void {
-    if (head.size === this.size && sameHash(head.lastLeafHash, this.#edge.lastLeafHash)) return;
-    throw headMoved(head, this.size);
+    checkHead(head, { size: this.size, lastLeafHash: this.#edge.lastLeafHash });
   }
 
   /** Of these places, the keys (see keys.ts) of those whose message is in the ledger. */

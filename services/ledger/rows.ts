@@ -1,6 +1,6 @@
 /** Values of rows in the order of `written` in columns.ts, and rows as they come back. */
 import type { AuditRecord } from '../platform/codec.ts';
-import type { JobRow, NewRecord, StoredSpan } from './store.ts';
+import type { Head, JobRow, NewRecord, StoredSpan } from './store.ts';
 
 export type Cell = string | number | Uint8Array | null;
 
@@ -44,6 +44,17 @@ export function spanCells(span: StoredSpan): Cell[] {
 
 /** A row of a query with the columns of the type; JSON columns as text. */
 export type Row = Record<string, unknown>;
+
+/** Of the row that `headSql` gives; there is none in an empty ledger. */
+export function headOf(last: Row | undefined): Head {
+  if (last === undefined) return { size: 0, lastLeafHash: new Uint8Array(), recordedAt: 0 };
+  const { sequence, leafHash, recordedAt } = last as {
+    sequence: number;
+    leafHash: Uint8Array;
+    recordedAt: number;
+  };
+  return { size: sequence + 1, lastLeafHash: leafHash, recordedAt };
+}
 
 export const recordOf = (row: Row): AuditRecord => row as unknown as AuditRecord;
 

@@ -1,13 +1,12 @@
 /** What PostgreSQL knows about a batch: one query for each kind of key, all at once. */
 import type { Cause } from '../../platform/topology.ts';
-import { jobColumns } from '../columns.ts';
+import { headSql, jobColumns } from '../columns.ts';
 import { jobKey, placeKey } from '../keys.ts';
 import type { Row } from '../rows.ts';
-import { jobOf } from '../rows.ts';
+import { headOf, jobOf } from '../rows.ts';
 import type { BatchKeys, JobRow, Known, Original } from '../store.ts';
 import type { Queryable } from './connection.ts';
 import { query } from './connection.ts';
-import { headOf, headSql } from './reader.ts';
 
 /** Places as they are asked for, each with the current epoch of its stream. */
 const places = `unnest($1::text[], $2::bigint[]) AS place (stream, sequence)
@@ -41,7 +40,7 @@ export async function lookUp(to: Queryable, keys: BatchKeys): Promise<Known> {
     tenantsOfTraces(to, keys.traceIds),
   ]);
   return {
-    head: headOf(head),
+    head: headOf(head[0]),
     epochs: new Map(epochs.map(({ name, epoch }) => [name as string, epoch as number])),
     atPlace,
     held: new Set([...atPlace.keys(), ...heldCauses]),

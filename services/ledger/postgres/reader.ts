@@ -2,9 +2,9 @@
 import type pg from 'pg';
 import type { AuditRecord } from '../../platform/codec.ts';
 import type { JobRef } from '../../platform/topology.ts';
-import { checkpointColumns, jobColumns, jobsQuery, recordColumns, spanColumns } from '../columns.ts';
+import { checkpointColumns, headSql, jobColumns, jobsQuery, recordColumns, spanColumns } from '../columns.ts';
 import type { Row } from '../rows.ts';
-import { jobOf, recordOf, spanOf } from '../rows.ts';
+import { headOf, jobOf, recordOf, spanOf } from '../rows.ts';
 import type {
   Head,
   JobFilter,
@@ -20,9 +20,6 @@ import type {
 import type { Value } from './connection.ts';
 import { query } from './connection.ts';
 
-export const headSql =
-  'SELECT sequence, leaf_hash AS "leafHash", recorded_at AS "recordedAt" FROM record ORDER BY sequence DESC LIMIT 1';
-
 export class PostgresReader implements LedgerReader {
   protected readonly pool: pg.Pool;
 
@@ -31,7 +28,8 @@ export class PostgresReader implements LedgerReader {
   }
 
   async head(): Promise<Head> {
-    return headOf(await this.#query(headSql));
+    const [last] = await this.#query(headSql);
+    return headOf(last);
   }
 
   records(from: number, limit: PageLimit): Promise<AuditRecord[]> {
@@ -122,14 +120,4 @@ export class PostgresReader implements LedgerReader {
   async close(): Promise<void> {
     await this.pool.end();
   }
-}
-
-export function headOf([last]: readonly Row[]): Head {
-  if (last === undefined) return { size: 0, lastLeafHash: new Uint8Array(), recordedAt: 0 };
-  const { sequence, leafHash, recordedAt } = last as {
-    sequence: number;
-    leafHash: Uint8Array;
-    recordedAt: number;
-  };
-  return { size: sequence + 1, lastLeafHash: leafHash, recordedAt };
 }

@@ -8,7 +8,9 @@ import type pg from 'pg';
 import { messageOf, OperationalError } from '../../platform/errors.ts';
 import type { Cause, JobRef } from '../../platform/topology.ts';
 import { consumers } from '../../platform/topology.ts';
-import { headMoved, LostLedgerError } from '../faults.ts';
+import { headSql } from '../columns.ts';
+import { checkHead, LostLedgerError } from '../faults.ts';
+import { headOf } from '../rows.ts';
 import type {
   BatchKeys,
   Changes,
@@ -20,12 +22,11 @@ import type {
   StoredCheckpoint,
   StoredSpan,
 } from '../store.ts';
-import { sameHash } from '../tlog/merkle.ts';
 import * as bulk from './bulk.ts';
 import { change, query } from './connection.ts';
 import { eraseBefore, eraseJob } from './erasure.ts';
 import { lookUp } from './look-up.ts';
-import { headOf, headSql, PostgresReader } from './reader.ts';
+import { PostgresReader } from './reader.ts';
 
 /** The connection that holds the lock, and the epoch that it has raised. */
 export interface WriterSession {
@@ -187,9 +188,8 @@ const takenOver = (epoch: number, found: unknown): LostLedgerError =>
   new LostLedgerError(`another audit service has taken over (writer epoch ${found}, this one has ${epoch})`);
 
 async function expect(client: pg.Client, onto: Pick<Head, 'size' | 'lastLeafHash'>): Promise<void> {
-  const head = headOf(await query(client, headSql));
-  if (head.size !== onto.size || !sameHash(head.lastLeafHash, onto.lastLeafHash))
-    throw headMoved(head, onto.size);
+  const [last] = await query(client, headSql);
+  checkHead(headOf(last), onto);
 }
 
 async function beginAnew(client: pg.Client, stream: string, epoch: number): Promise<void> {

@@ -2,9 +2,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { AuditRecord } from '../../platform/codec.ts';
 import type { JobRef } from '../../platform/topology.ts';
-import { checkpointColumns, jobColumns, jobsQuery, recordColumns, spanColumns } from '../columns.ts';
+import { checkpointColumns, headSql, jobColumns, jobsQuery, recordColumns, spanColumns } from '../columns.ts';
 import type { Row } from '../rows.ts';
-import { jobOf, recordOf, spanOf } from '../rows.ts';
+import { headOf, jobOf, recordOf, spanOf } from '../rows.ts';
 import type {
   Head,
   JobFilter,
@@ -34,14 +34,7 @@ export class SqliteReader implements LedgerReader {
   }
 
   protected headNow(): Head {
-    const last = this.#statements.last.get() as Row | undefined;
-    if (last === undefined) return { size: 0, lastLeafHash: new Uint8Array(), recordedAt: 0 };
-    const { sequence, leafHash, recordedAt } = last as {
-      sequence: number;
-      leafHash: Uint8Array;
-      recordedAt: number;
-    };
-    return { size: sequence + 1, lastLeafHash: leafHash, recordedAt };
+    return headOf(this.#statements.last.get());
   }
 
   async records(from: number, limit: PageLimit): Promise<AuditRecord[]> {
@@ -112,9 +105,7 @@ function prepare(database: DatabaseSync) {
   const records = (where: string, order: string) =>
     database.prepare(`SELECT ${recordColumns} FROM record WHERE ${where} ORDER BY ${order} LIMIT ?`);
   return {
-    last: database.prepare(
-      `SELECT sequence, leaf_hash AS leafHash, recorded_at AS recordedAt FROM record ORDER BY sequence DESC LIMIT 1`,
-    ),
+    last: database.prepare(headSql),
     from: records('sequence >= ?', 'sequence'),
     at: database.prepare(`SELECT ${recordColumns} FROM record WHERE sequence = ?`),
     ofTenant: records('tenant = ? AND tenant_sequence > ?', 'tenant_sequence'),

@@ -2,21 +2,19 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Cause, JobRef } from '../../platform/topology.ts';
 import { jobProgress, jobUpdate, written } from '../columns.ts';
-import { headMoved } from '../faults.ts';
+import { checkHead } from '../faults.ts';
 import { jobCells, jobProgressCells, recordCells, spanCells } from '../rows.ts';
 import type {
   BatchKeys,
   Changes,
   Deletion,
   FeedPosition,
-  Head,
   JobRow,
   Known,
   LedgerWriter,
   StoredCheckpoint,
   StoredSpan,
 } from '../store.ts';
-import { sameHash } from '../tlog/merkle.ts';
 import { inLooseTransaction, inTransaction, reading } from './database.ts';
 import { Deletions } from './deletions.ts';
 import { Erasure } from './erasure.ts';
@@ -50,7 +48,8 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
 
   async commit(changes: Changes): Promise<void> {
     inTransaction(this.database, () => {
-      this.#expect(changes.onto);
+      // The lock keeps other writers away; this, a file that somebody has put in the place of this one.
+      checkHead(this.headNow(), changes.onto);
       for (const [stream, epoch] of changes.epochs) {
         this.#statements.setEpoch.run(stream, epoch);
         this.#deletions.forgetStream(stream);
@@ -61,13 +60,6 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
       for (const job of changes.endedJobs) this.#deletions.addJob(job);
     });
     this.#recent.add(changes);
-  }
-
-  /** The lock keeps other writers away; this keeps away a file that somebody has put in the place of this one. */
-  #expect(onto: Pick<Head, 'size' | 'lastLeafHash'>): void {
-    const head = this.headNow();
-    if (head.size !== onto.size || !sameHash(head.lastLeafHash, onto.lastLeafHash))
-      throw headMoved(head, onto.size);
   }
 
   #addToTree({ records, subtrees, duplicates }: Changes): void {
