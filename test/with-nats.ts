@@ -1,5 +1,5 @@
 /** A real nats-server for one test file, with the whole topology; gone with its files when the tests end. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { everyService } from '../services/platform/fixture.ts';
@@ -45,6 +45,18 @@ export async function eventually(
     if (performance.now() > giveUpAt) throw new Error(`not within ${limitMs} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** SIGSTOP, and back when every thread stands still: kill(2) returns before they do, and one may still answer. */
+export async function freeze(pid: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP');
+  await eventually(`process ${pid} stands still`, async () => {
+    const threads = await readdir(`/proc/${pid}/task`);
+    const states = await Promise.all(
+      threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/status`, 'utf8')),
+    );
+    return states.every((status) => /^State:\tT/m.test(status));
+  });
 }
 
 /** The nats-server that the tests run on, where another than the installed one is to be tried. */

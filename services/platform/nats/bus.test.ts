@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { TestNats } from '../../../test/with-nats.ts';
-import { startTestNats } from '../../../test/with-nats.ts';
+import { freeze, startTestNats } from '../../../test/with-nats.ts';
 import { Bus } from './bus.ts';
 
 let nats: TestNats;
@@ -14,7 +14,7 @@ after(() => nats.stop());
 test('a connection that loses the server while it is closed is closed, and tries no more', async () => {
   const own = await startTestNats();
   const bus = await Bus.connect({ url: own.url, name: 'leaver', credentials: null });
-  own.server.kill('SIGSTOP');
+  await freeze(own.server.pid);
   const closing = bus.close();
   own.server.kill('SIGKILL');
   await closing;
