@@ -36,6 +36,7 @@ const confined: [module: string, where: RegExp][] = [
   ['@fastify', /^services\/audit\/query\//],
   ['pino', /^services\/platform\/log\.ts$/],
   ['@noble/ed25519', /^services\/trust\//],
+  ['sodium-native', /^services\/platform\/signature-check-thread\.ts$/],
   ['@opentelemetry/sdk-metrics', /^services\/platform\/metrics\.ts$/],
   ['@opentelemetry/sdk-node', /^services\/platform\/telemetry\.ts$/],
   ['commander', /^services\/cli\//],

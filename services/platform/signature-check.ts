@@ -1,6 +1,6 @@
 /**
- * Checks Ed25519 signatures on threads of their own, many to a message. One check takes a core 0.13 ms, and crypto.verify
- * with a callback still costs its caller a fifth of that; this costs it a few microseconds.
+ * Checks Ed25519 signatures on threads of their own, many to a message. One check takes a core 0.05 ms by libsodium, half
+ * of what it takes by OpenSSL; crypto.verify with a callback costs its caller half of that, this a few microseconds.
  */
 import type { KeyObject } from 'node:crypto';
 import { availableParallelism } from 'node:os';
@@ -9,20 +9,26 @@ import { Worker } from 'node:worker_threads';
 /** So that a burst is shared by the threads, and answers come while the rest is checked. */
 const mostChecks = 64;
 const mostThreads = 4;
-/** On their way to one thread: the next one is there when it has done the one before. */
-const mostMessages = 2;
+/**
+ * On their way to one thread: enough that it has work while its caller commits a batch, and no more, so that a burst is
+ * shared by the threads as they get done.
+ */
+const mostMessages = 8;
 
-/** One message to a thread: of each check the key, the signature and the signed bytes, these two one after the other. */
+/**
+ * One message to a thread. Of each check the number of its key and the length of the signed bytes (4 bytes each, big-endian),
+ * the signature, the signed bytes.
+ */
 export interface CheckMessage {
-  /** That this thread has not had yet; it numbers the keys as they come. */
-  readonly newKeys: readonly KeyObject[];
-  readonly keyOf: readonly number[];
-  /** Of the signed bytes. */
-  readonly lengths: readonly number[];
+  /** Raw public keys (RFC 8032) that this thread has not had yet; it numbers the keys as they come. */
+  readonly newKeys: readonly Uint8Array[];
+  readonly checks: number;
   readonly bytes: Uint8Array<ArrayBuffer>;
 }
 
 export const signatureBytes = 64;
+export const checkHeaderBytes = 8;
+const rawKeyBytes = 32;
 
 interface Check {
   readonly key: KeyObject;
@@ -52,10 +58,10 @@ export class SignatureChecks {
       () => new CheckThread(() => this.#send()),
     );
     while (this.#queue.length > 0) {
-      const free =
-        this.#threads.find((thread) => thread.messages === 0) ??
-        this.#threads.find((thread) => thread.messages < mostMessages);
-      if (free === undefined) return;
+      const free = this.#threads.reduce((least, thread) =>
+        thread.messages < least.messages ? thread : least,
+      );
+      if (free.messages >= mostMessages) return;
       free.send(this.#queue.splice(0, mostChecks));
     }
   }
@@ -116,19 +122,29 @@ function rejectAll(checks: readonly Check[], error: Error): void {
 
 /** Numbers the keys that are new in `numbers`. */
 function packed(checks: readonly Check[], numbers: Map<KeyObject, number>): CheckMessage {
-  const newKeys: KeyObject[] = [];
-  for (const { key } of checks)
-    if (!numbers.has(key)) {
-      numbers.set(key, numbers.size);
-      newKeys.push(key);
-    }
-  const lengths = checks.map(({ bytes }) => bytes.length);
-  const bytes = new Uint8Array(lengths.reduce((sum, length) => sum + signatureBytes + length, 0));
-  let at = 0;
-  for (const check of checks) {
-    bytes.set(check.signature, at);
-    bytes.set(check.bytes, at + signatureBytes);
-    at += signatureBytes + check.bytes.length;
+  const newKeys: Uint8Array[] = [];
+  let length = 0;
+  for (const { key, bytes } of checks) {
+    length += checkHeaderBytes + signatureBytes + bytes.length;
+    if (numbers.has(key)) continue;
+    numbers.set(key, numbers.size);
+    newKeys.push(rawKey(key));
   }
-  return { newKeys, keyOf: checks.map(({ key }) => numbers.get(key) ?? -1), lengths, bytes };
+  // Its buffer is handed over to the thread, so it may be no part of Node's pool.
+  const packed = Buffer.from(new ArrayBuffer(length));
+  let at = 0;
+  for (const { key, bytes, signature } of checks) {
+    packed.writeUInt32BE(numbers.get(key) ?? unknownKey, at);
+    packed.writeUInt32BE(bytes.length, at + 4);
+    packed.set(signature, at + checkHeaderBytes);
+    packed.set(bytes, at + checkHeaderBytes + signatureBytes);
+    at += checkHeaderBytes + signatureBytes + bytes.length;
+  }
+  return { newKeys, checks: checks.length, bytes: packed };
 }
+
+const unknownKey = 0xffff_ffff;
+
+/** SubjectPublicKeyInfo of Ed25519 ends with it (RFC 8410, section 4). */
+const rawKey = (key: KeyObject): Uint8Array =>
+  Uint8Array.from(key.export({ type: 'spki', format: 'der' }).subarray(-rawKeyBytes));
