@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { placeKey } from '../ledger/keys.ts';
+import { described } from '../ledger/plan.ts';
 import { OperationalError } from '../platform/errors.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import { headerNames } from '../platform/topology.ts';
@@ -35,7 +36,7 @@ describe('order respects cause', () => {
   for (const [batch, committed, order] of cases)
     test(`${batch} | ${committed} | ${order}`, async () => {
       const known = committed.split(' ').map(longName);
-      const { messages, failed } = await causesFirst(batch.split(' ').map(message), {
+      const { messages, failed } = await causesFirst(batch.split(' ').map(message).map(described), {
         committed: async (places) => new Set(places.map(placeKey).filter((key) => known.includes(key))),
         fetch: async (cause) => {
           const found = onTheBus
@@ -44,19 +45,22 @@ describe('order respects cause', () => {
           return found ?? null;
         },
       });
-      assert.equal(messages.map((one) => one.subject).join(' '), order);
+      assert.equal(messages.map((one) => one.message.subject).join(' '), order);
       assert.equal(failed.size, 0);
     });
 
   test('an event whose cause cannot be fetched waits alone', async () => {
     const away = new OperationalError('READ_FAILED', 'away');
     const batch = ['J3<J2', 'S4', 'J7<S6'].map(message);
-    const { messages, failed } = await causesFirst(batch, {
+    const { messages, failed } = await causesFirst(batch.map(described), {
       committed: async (places) =>
         new Set(places.filter(({ stream }) => stream === 'SUBMISSIONS').map(placeKey)),
       fetch: () => Promise.reject(away),
     });
-    assert.deepEqual(messages, batch.slice(1));
+    assert.deepEqual(
+      messages.map((one) => one.message),
+      batch.slice(1),
+    );
     assert.deepEqual([...failed], [[batch[0], away]]);
   });
 });

@@ -12,7 +12,7 @@ import { toMicros } from '../platform/clock.ts';
 import type { AuditRecord } from '../platform/codec.ts';
 import type { Logger } from '../platform/log.ts';
 import { messagingAttributes, SpanKind, type Telemetry } from '../platform/telemetry.ts';
-import { parseTraceparent } from '../platform/traceparent.ts';
+import { idsIn } from '../platform/traceparent.ts';
 import { Worker } from './worker.ts';
 
 const name = 'audit.commit';
@@ -34,7 +34,7 @@ export class CommitSpans {
   readonly worker: Worker;
   readonly #store: Pick<LedgerWriter, 'addSpans'>;
   readonly #telemetry: Telemetry;
-  #waiting: StoredSpan[] = [];
+  #waiting: Waiting[] = [];
 
   readonly #hasTurn: () => Promise<void>;
 
@@ -51,9 +51,11 @@ export class CommitSpans {
   }
 
   add(committed: readonly Committed[], nowMs: number): void {
-    const ofJobs = committed.filter(({ record }) => hasJob(record) && record.traceparent !== null);
-    if (this.#telemetry.exported) for (const one of ofJobs) this.#export(one);
-    else this.#waiting.push(...ofJobs.flatMap((one) => storedSpan(one, nowMs)));
+    for (const { record, arrivedAtMs } of committed) {
+      if (record.traceparent === null || !hasJob(record)) continue;
+      if (this.#telemetry.exported) this.#export({ record, arrivedAtMs });
+      else this.#waiting.push(waiting(record, record.traceparent, arrivedAtMs ?? nowMs, nowMs));
+    }
     if (this.#waiting.length > mostWaiting) this.#waiting.splice(0, this.#waiting.length - mostWaiting);
   }
 
@@ -84,7 +86,7 @@ export class CommitSpans {
   async #flushSome(): Promise<void> {
     const spans = this.#waiting.splice(0, mostAtOnce);
     try {
-      await this.#store.addSpans(spans);
+      await this.#store.addSpans(spans.map(storedSpan));
     } catch (error) {
       this.#waiting.unshift(...spans);
       throw error;
@@ -95,21 +97,34 @@ export class CommitSpans {
 /** The last 16 digits of a random UUID: Node has these ready, and they are never all zero. */
 const newSpanId = (): string => randomUUID().slice(19).replace('-', '');
 
-function storedSpan({ record, arrivedAtMs }: Committed, nowMs: number): StoredSpan[] {
-  const parent = parseTraceparent(record.traceparent);
-  if (parent === null) return [];
-  const { traceId, spanId } = parent;
-  return [
-    {
-      ...{ traceId, spanId: newSpanId(), parentSpanId: spanId, service: 'audit', name },
-      ...{ kind: kindConsumer, startMicros: toMicros(arrivedAtMs ?? nowMs), endMicros: toMicros(nowMs) },
-      ...{ status: 'unset', statusMessage: null, attributes: attributesOf(record) },
-      links: [{ traceId, spanId }],
-    },
-  ];
+/** What the span is made of when it is stored. Not the record, since many wait, and payloads are large. */
+interface Waiting
+  extends Pick<AuditRecord, 'subject' | 'eventId' | 'tenant' | 'jobId' | 'kind' | 'sequence'> {
+  readonly traceparent: string;
+  readonly startMs: number;
+  readonly endMs: number;
 }
 
-function attributesOf(record: AuditRecord) {
+function waiting(
+  { subject, eventId, tenant, jobId, kind, sequence }: AuditRecord,
+  traceparent: string,
+  startMs: number,
+  endMs: number,
+): Waiting {
+  return { subject, eventId, tenant, jobId, kind, sequence, traceparent, startMs, endMs };
+}
+
+function storedSpan(one: Waiting): StoredSpan {
+  const { traceId, spanId } = idsIn(one.traceparent);
+  return {
+    ...{ traceId, spanId: newSpanId(), parentSpanId: spanId, service: 'audit', name },
+    ...{ kind: kindConsumer, startMicros: toMicros(one.startMs), endMicros: toMicros(one.endMs) },
+    ...{ status: 'unset', statusMessage: null, attributes: attributesOf(one) },
+    links: [{ traceId, spanId }],
+  };
+}
+
+function attributesOf(record: Omit<Waiting, 'traceparent' | 'startMs' | 'endMs'>) {
   return {
     ...messagingAttributes('process', record.subject),
     'messaging.message.id': record.eventId,

@@ -1,7 +1,7 @@
 /** From deliveries to the ledger: causes first, one transaction for all that is queued, then the handlers return. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { placeKey } from '../ledger/keys.ts';
 import type { Ledger } from '../ledger/ledger.ts';
+import { described } from '../ledger/plan.ts';
 import type { Clock } from '../platform/clock.ts';
 import { toMicros } from '../platform/clock.ts';
 import type { AuditRecord } from '../platform/codec.ts';
@@ -28,9 +28,26 @@ export interface CommitterParts {
 }
 
 /** A message in the order in which it came, and whether it is an event at all, which is found out meanwhile. */
-interface Arrival {
+class Arrival {
   readonly message: StreamMessage;
-  readonly checked: Promise<void>;
+  /** Resolves when it is known. */
+  readonly known: Promise<void>;
+  verdict: 'open' | 'event' | 'none' = 'open';
+  /** Why it is none. */
+  failure: unknown;
+
+  constructor(message: StreamMessage, checked: Promise<void>) {
+    this.message = message;
+    this.known = checked.then(
+      () => {
+        this.verdict = 'event';
+      },
+      (error: unknown) => {
+        this.verdict = 'none';
+        this.failure = error;
+      },
+    );
+  }
 }
 
 export class Committer {
@@ -49,9 +66,7 @@ export class Committer {
    * recorded. Messages are recorded in the order of the calls, however long their checks take.
    */
   record(message: StreamMessage, checked: Promise<void>): Promise<void> {
-    // Looked at when its turn comes; it may fail before.
-    checked.catch(() => undefined);
-    return this.#group.submit({ message, checked }, this.#parts.clock.nowMs());
+    return this.#group.submit(new Arrival(message, checked), this.#parts.clock.nowMs());
   }
 
   /** For work that should let commits go first: resolves in a quiet moment, or after a while. */
@@ -70,13 +85,13 @@ export class Committer {
     const batch = await accepted(arrived);
     if (batch.length === 0) return;
     const { messages, failed } = await causesFirst(
-      batch.map(({ item }) => item.message),
+      batch.map(({ item }) => described(item.message)),
       {
         committed: (places) => ledger.held(places),
         fetch: (cause, effect) => fetchCause(bus, cause, effect),
       },
     );
-    const records = await ledger.append(messages, toMicros(clock.nowMs()));
+    const records = await ledger.appendDescribed(messages, toMicros(clock.nowMs()));
     if (batch.length >= backlogEvents) this.#backlogAtMs = performance.now();
     onCommitted(committedOf(batch, records));
     for (const pending of batch) {
@@ -89,20 +104,19 @@ export class Committer {
 
 /** Those that are events; the others get their failure. */
 async function accepted(arrived: readonly Pending<Arrival>[]): Promise<readonly Pending<Arrival>[]> {
-  const verdicts = await Promise.allSettled(arrived.map(({ item }) => item.checked));
-  return arrived.filter((pending, index) => {
-    const verdict = verdicts[index];
-    if (verdict?.status === 'rejected') pending.reject(verdict.reason);
-    return verdict?.status === 'fulfilled';
+  for (const { item } of arrived) if (item.verdict === 'open') await item.known;
+  return arrived.filter(({ item, reject }) => {
+    if (item.verdict === 'event') return true;
+    reject(item.failure);
+    return false;
   });
 }
 
 function committedOf(batch: readonly Pending<Arrival>[], records: readonly AuditRecord[]): Committed[] {
-  const arrivals = new Map(
-    batch.map(({ item, receivedAtMs }) => [placeKey(item.message), receivedAtMs] as const),
-  );
-  return records.map((record) => {
-    const place = { stream: record.stream, sequence: record.streamSequence };
-    return { record, arrivedAtMs: arrivals.get(placeKey(place)) ?? null };
-  });
+  // A record has the very bytes of its message, and no two messages share theirs.
+  const arrivals = new Map(batch.map(({ item, receivedAtMs }) => [item.message.data, receivedAtMs] as const));
+  return records.map((record) => ({
+    record,
+    arrivedAtMs: (record.payload === null ? undefined : arrivals.get(record.payload)) ?? null,
+  }));
 }

@@ -55,6 +55,7 @@ export interface ReadParts {
 
 /** Wakes those who wait for these records. */
 export function wakeReaders(waiters: Waiters, committed: readonly { readonly record: AuditRecord }[]): void {
+  if (waiters.isEmpty) return;
   for (const { record } of committed) {
     waiters.wake(recordsKey(record.tenant, undefined));
     waiters.wake(recordsKey(record.tenant, record.jobId));

@@ -61,6 +61,10 @@ export class Waiters {
     return { woken: promise, cancel: () => end(false) };
   }
 
+  get isEmpty(): boolean {
+    return this.#byKey.size === 0;
+  }
+
   wake(key: string): void {
     for (const wake of [...(this.#byKey.get(key) ?? [])]) wake();
   }

@@ -1,4 +1,4 @@
-/** Keys of the maps and sets in which a batch is planned. */
+/** Keys of the maps and sets in which a batch is planned. Each is made once for a message and handed on: see Described. */
 import type { Cause, JobRef } from '../platform/topology.ts';
 
 export const placeKey = ({ stream, sequence }: Cause): string => `${stream}:${sequence}`;

@@ -7,7 +7,8 @@ import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause } from '../platform/topology.ts';
 import { eventId, jobOfAnySubject, serviceNames } from '../platform/topology.ts';
 import { checkHead } from './faults.ts';
-import { jobKey, placeKey } from './keys.ts';
+import { placeKey } from './keys.ts';
+import type { Described } from './plan.ts';
 import { described, isSame, keysOf, plan, planRefill } from './plan.ts';
 import { ofRecord } from './refill.ts';
 import { releaseOf } from './release.ts';
@@ -15,7 +16,14 @@ import type { BatchKeys, Head, LedgerWriter } from './store.ts';
 import type { CompactRange } from './tlog/compact-range.ts';
 import { compactRangeAt } from './tlog/proofs.ts';
 
-const nothing: BatchKeys = { places: [], causes: [], eventIds: [], jobs: [], tenants: [], traceIds: [] };
+const nothing: BatchKeys = {
+  places: [],
+  causes: [],
+  eventIds: [],
+  jobs: new Map(),
+  tenants: [],
+  traceIds: [],
+};
 
 /** The tree as this process has written or read it, and its last leaf. */
 interface Edge {
@@ -49,15 +57,18 @@ export class Ledger {
   }
 
   /** Commits the messages in this order; returns the records that are new. All are on disk when it resolves. */
-  append(messages: readonly StreamMessage[], nowMicros: number): Promise<AuditRecord[]> {
+  async append(messages: readonly StreamMessage[], nowMicros: number): Promise<AuditRecord[]> {
+    return this.appendDescribed(messages.map(described), nowMicros);
+  }
+
+  appendDescribed(batch: readonly Described[], nowMicros: number): Promise<AuditRecord[]> {
     // One after the other: each batch is planned on the tree that the one before has left.
-    const appended = this.#appending.then(() => this.#append(messages, nowMicros));
+    const appended = this.#appending.then(() => this.#append(batch, nowMicros));
     this.#appending = appended.catch(() => undefined);
     return appended;
   }
 
-  async #append(messages: readonly StreamMessage[], nowMicros: number): Promise<AuditRecord[]> {
-    const batch = messages.map(described);
+  async #append(batch: readonly Described[], nowMicros: number): Promise<AuditRecord[]> {
     const known = await this.store.lookUp(keysOf(batch));
     this.#checkHead(known.head);
     const { changes, tree } = plan(batch, known, this.#edge.tree, nowMicros);
@@ -95,11 +106,10 @@ export class Ledger {
     const job = jobOfAnySubject(message.subject);
     const letters = serviceNames.map((service) => eventId(service, 'dead-lettered', message, job));
     const known = await this.store.lookUp({ ...keysOf([one]), eventIds: letters });
-    const original = known.atPlace.get(placeKey(message));
+    const original = known.atPlace.get(one.place);
     if (original === undefined || !isSame(original, message)) return false;
-    const deletions = releaseOf(one, known.jobs.get(jobKey(one.facts)) ?? null, (cause) =>
-      known.held.has(placeKey(cause)),
-    );
+    const row = one.job === null ? null : (known.jobs.get(one.job) ?? null);
+    const deletions = releaseOf(one, row, (cause) => known.held.has(placeKey(cause)));
     const { stream, sequence } = message;
     if (known.byEventId.size > 0) deletions.push({ stream, sequence, awaits: null });
     if (deletions.length > 0) await this.store.noteDeletions(deletions);

@@ -3,14 +3,7 @@ import { idOfMessage } from '../platform/event-keys.ts';
 import { causeOf } from '../platform/events.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause } from '../platform/topology.ts';
-import {
-  eventId,
-  headerNames,
-  jobOfAnySubject,
-  noToken,
-  parseJobSubject,
-  serviceNames,
-} from '../platform/topology.ts';
+import { eventId, headerNames, jobIn, noToken, parseJobSubject, serviceNames } from '../platform/topology.ts';
 import { parseTraceparent } from '../platform/traceparent.ts';
 
 /** Streams whose messages are events of the ledger. */
@@ -31,15 +24,19 @@ export interface MessageFacts {
 }
 
 export function factsOf(message: StreamMessage): MessageFacts {
+  const parsed = parseJobSubject(message.subject);
+  const job = jobIn(parsed);
+  const kind = parsed?.kind ?? kindOfStranger(message.subject);
   const id = givenId(message);
   const signature = message.headers[headerNames.signature];
   const traceparent = message.headers[headerNames.traceparent] ?? null;
   return {
-    ...jobOfAnySubject(message.subject),
-    kind: kindOf(message.subject),
-    eventId: id ?? idOfPlace(message),
+    tenant: job.tenant,
+    jobId: job.jobId,
+    kind,
+    eventId: id ?? eventId(message.stream === 'SUBMISSIONS' ? 'submitter' : 'unknown', kind, message, job),
     idIsGiven: id !== null,
-    signer: signerOf(message),
+    signer: signerOf(message, id),
     signature: signature === undefined ? null : Buffer.from(signature, 'base64'),
     traceparent: parseTraceparent(traceparent) === null ? null : traceparent,
     cause: ledgerCause(message),
@@ -62,9 +59,11 @@ export function ledgerCause(message: StreamMessage): Cause | null {
 }
 
 /** The kind of event that a subject names; its second token where it is none of ours. */
-export function kindOf(subject: string): string {
+export const kindOf = (subject: string): string => parseJobSubject(subject)?.kind ?? kindOfStranger(subject);
+
+function kindOfStranger(subject: string): string {
   const [first = noToken, second = noToken] = subject.split('.');
-  return parseJobSubject(subject)?.kind ?? (first === 'work' ? 'routed' : second);
+  return first === 'work' ? 'routed' : second;
 }
 
 /** A submitter may not choose the id: it could then suppress somebody else's event. */
@@ -72,13 +71,8 @@ function givenId(message: StreamMessage): string | null {
   return message.stream === 'SUBMISSIONS' ? null : idOfMessage(message.headers) || null;
 }
 
-function idOfPlace(message: StreamMessage): string {
-  const author = message.stream === 'SUBMISSIONS' ? 'submitter' : 'unknown';
-  return eventId(author, kindOf(message.subject), message, jobOfAnySubject(message.subject));
-}
-
-function signerOf(message: StreamMessage): string {
+function signerOf(message: StreamMessage, id: string | null): string {
   if (message.stream === 'SUBMISSIONS') return 'submitter';
-  const author = givenId(message)?.split(':')[0];
+  const author = id?.slice(0, id.indexOf(':'));
   return serviceNames.find((service) => service === author) ?? 'unknown';
 }

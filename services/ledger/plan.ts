@@ -8,7 +8,7 @@
 import type { AuditRecord } from '../platform/codec.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause, JobRef } from '../platform/topology.ts';
-import { parseTraceparent } from '../platform/traceparent.ts';
+import { idsIn } from '../platform/traceparent.ts';
 import { isInStream, jobKey, placeKey } from './keys.ts';
 import type { MessageFacts } from './message-facts.ts';
 import { factsOf, hasJob } from './message-facts.ts';
@@ -29,10 +29,14 @@ import type {
 import type { CompactRange } from './tlog/compact-range.ts';
 import { sealed } from './tlog/leaf.ts';
 
-/** A message with what it says of itself. */
+/** A message with what it says of itself, and the keys (see keys.ts) under which it is looked for. */
 export interface Described {
   readonly message: StreamMessage;
   readonly facts: MessageFacts;
+  readonly place: string;
+  /** Of the place of its cause. */
+  readonly cause: string | null;
+  readonly job: string | null;
 }
 
 export interface Plan {
@@ -41,24 +45,36 @@ export interface Plan {
   readonly tree: CompactRange;
 }
 
-export const described = (message: StreamMessage): Described => ({ message, facts: factsOf(message) });
+export const described = (message: StreamMessage): Described => describedAs(message, factsOf(message));
+
+export const describedAs = (message: StreamMessage, facts: MessageFacts): Described => ({
+  message,
+  facts,
+  place: placeKey(message),
+  cause: facts.cause === null ? null : placeKey(facts.cause),
+  job: hasJob(facts) ? jobKey(facts) : null,
+});
 
 /** What must be known to plan these. */
 export function keysOf(batch: readonly Described[]): BatchKeys {
   const jobs = new Map<string, JobRef>();
   const traceIds = new Set<string>();
-  for (const { facts } of batch) {
-    if (!hasJob(facts)) continue;
-    jobs.set(jobKey(facts), facts);
-    const trace = parseTraceparent(facts.traceparent);
-    if (trace !== null) traceIds.add(trace.traceId);
+  const tenants = new Set<string>();
+  const causes: Cause[] = [];
+  for (const { facts, job } of batch) {
+    tenants.add(facts.tenant);
+    // What a dead letter was made of is released with it; nobody asks for the cause of anything else.
+    if (facts.cause !== null && facts.kind === 'dead-lettered') causes.push(facts.cause);
+    if (job === null) continue;
+    jobs.set(job, facts);
+    if (facts.traceparent !== null) traceIds.add(idsIn(facts.traceparent).traceId);
   }
   return {
     places: batch.map(({ message }) => message),
-    causes: batch.map(({ facts }) => facts.cause).filter((cause) => cause !== null),
+    causes,
     eventIds: batch.map(({ facts }) => facts.eventId),
-    jobs: [...jobs.values()],
-    tenants: [...new Set(batch.map(({ facts }) => facts.tenant))],
+    jobs,
+    tenants: [...tenants],
     traceIds: [...traceIds],
   };
 }
@@ -124,21 +140,21 @@ class Planner {
     return { changes, tree: this.#tree };
   }
 
-  add({ message, facts }: Described): void {
-    const known = this.#originalAt(message);
+  add(one: Described): void {
+    const { message, facts } = one;
+    const known = this.#originalAt(one);
     if (known !== undefined) {
       if (isSame(known, message)) return;
       this.#raiseEpoch(message.stream);
     }
     const sameId = this.#byEventId.get(facts.eventId) ?? this.#known.byEventId.get(facts.eventId);
     if (sameId !== undefined && facts.idIsGiven && sameId.subject === message.subject)
-      this.#addRepetition(message, facts, sameId);
-    else this.#addRecord(message, this.#named(message, facts, sameId));
+      this.#addRepetition(one, sameId);
+    else this.#addRecord(sameId === undefined ? one : { ...one, facts: this.#renamed(message, facts) });
   }
 
   /** A used id of another event gets the place added: two events never have the same. */
-  #named(message: StreamMessage, facts: MessageFacts, sameId: Original | undefined): MessageFacts {
-    if (sameId === undefined) return facts;
+  #renamed(message: StreamMessage, facts: MessageFacts): MessageFacts {
     const place = `${message.stream}.${this.#epochOf(message.stream)}:${message.sequence}`;
     return { ...facts, eventId: `${facts.eventId}~${place}` };
   }
@@ -147,9 +163,10 @@ class Planner {
     return this.#epochs.get(stream) ?? this.#known.epochs.get(stream) ?? 0;
   }
 
-  #originalAt(place: Cause): Original | undefined {
-    const key = placeKey(place);
-    return this.#atPlace.get(key) ?? (this.#isNew(place.stream) ? undefined : this.#known.atPlace.get(key));
+  #originalAt({ place, message }: Described): Original | undefined {
+    return (
+      this.#atPlace.get(place) ?? (this.#isNew(message.stream) ? undefined : this.#known.atPlace.get(place))
+    );
   }
 
   /** True when the message of that place is in the ledger, or will be with this batch. */
@@ -171,8 +188,9 @@ class Planner {
   }
 
   refill(record: AuditRecord): void {
-    const { message } = ofRecord(record);
-    const before = hasJob(record) ? this.#job(record) : null;
+    const one = ofRecord(record);
+    const { stream } = one.message;
+    const before = this.#job(one.job);
     const fault = refillFault(record, {
       sequence: this.#tree.size,
       tenantSequence: this.#takeTenantSequence(record.tenant),
@@ -181,37 +199,42 @@ class Planner {
       isKnownEvent: this.#byEventId.has(record.eventId) || this.#known.byEventId.has(record.eventId),
     });
     if (fault !== null) throw new RefillFault(`record ${record.sequence} of AUDIT ${fault}`);
-    if (this.#originalAt(message) !== undefined) this.#raiseEpoch(message.stream);
-    this.#place(record, this.#epochOf(message.stream));
-    if (hasJob(record)) this.#updateJob(before, record);
+    if (this.#originalAt(one) !== undefined) this.#raiseEpoch(stream);
+    this.#place(one, record);
+    if (one.job !== null) this.#updateJob(one.job, before, record);
     this.#endedJobs.clear();
   }
 
-  #addRecord(message: StreamMessage, facts: MessageFacts): void {
-    const before = hasJob(facts) ? this.#job(facts) : null;
-    const { cause: _cause, idIsGiven: _idIsGiven, ...told } = facts;
+  #addRecord(one: Described): void {
+    const { message, facts } = one;
+    const before = this.#job(one.job);
     const record = sealed(
       {
-        ...told,
         sequence: this.#tree.size,
+        tenant: facts.tenant,
         tenantSequence: this.#takeTenantSequence(facts.tenant),
         recordedAt: this.#recordedAt,
+        jobId: facts.jobId,
+        kind: facts.kind,
         subject: message.subject,
+        eventId: facts.eventId,
+        signer: facts.signer,
+        signature: facts.signature,
+        traceparent: facts.traceparent,
         stream: message.stream,
         streamSequence: message.sequence,
-        previousLeafHash: before?.lastLeafHash ?? new Uint8Array(),
+        previousLeafHash: before?.lastLeafHash ?? nothing,
       },
       message.data,
     );
-    this.#place(record, this.#epochOf(message.stream));
-    const job = hasJob(facts) ? this.#updateJob(before, record) : null;
-    this.#release(message, facts, job);
+    this.#place(one, record);
+    this.#release(one, one.job === null ? null : this.#updateJob(one.job, before, record));
   }
 
-  #place(record: AuditRecord, epoch: number): void {
-    this.#records.push({ record, epoch });
+  #place({ place }: Described, record: AuditRecord): void {
+    this.#records.push({ record, epoch: this.#epochOf(record.stream) });
     this.#tree.append(record.leafHash, (level, number, hash) => this.#subtrees.push({ level, number, hash }));
-    this.#atPlace.set(placeKey({ stream: record.stream, sequence: record.streamSequence }), record);
+    this.#atPlace.set(place, record);
     this.#byEventId.set(record.eventId, record);
   }
 
@@ -221,17 +244,15 @@ class Planner {
     return next;
   }
 
-  #job(job: JobRef): JobRow | null {
-    const key = jobKey(job);
-    return this.#jobs.get(key) ?? this.#known.jobs.get(key) ?? null;
+  #job(key: string | null): JobRow | null {
+    return key === null ? null : (this.#jobs.get(key) ?? this.#known.jobs.get(key) ?? null);
   }
 
-  #updateJob(before: JobRow | null, record: AuditRecord): JobRow {
+  #updateJob(key: string, before: JobRow | null, record: AuditRecord): JobRow {
     const after = afterRecord(before, record);
     const row = before?.traceId == null && !this.#takeTrace(after) ? { ...after, traceId: null } : after;
-    this.#jobs.set(jobKey(row), row);
-    if (before?.terminalSequence == null && row.terminalSequence !== null)
-      this.#endedJobs.set(jobKey(row), row);
+    this.#jobs.set(key, row);
+    if (before?.terminalSequence == null && row.terminalSequence !== null) this.#endedJobs.set(key, row);
     return row;
   }
 
@@ -244,17 +265,18 @@ class Planner {
     return true;
   }
 
-  #addRepetition(message: StreamMessage, facts: MessageFacts, original: Original): void {
+  #addRepetition(one: Described, original: Original): void {
+    const { message, place } = one;
     const { stream, sequence } = message;
     const payload = sameBytes(original.payload, message.data) ? null : message.data;
     const epoch = this.#epochOf(stream);
     this.#duplicates.push({ stream, sequence, epoch, of: original.sequence, payload });
-    this.#atPlace.set(placeKey(message), { ...original, payload: payload ?? original.payload });
-    this.#release(message, facts, hasJob(facts) ? this.#job(facts) : null);
+    this.#atPlace.set(place, { ...original, payload: payload ?? original.payload });
+    this.#release(one, this.#job(one.job));
   }
 
-  #release(message: StreamMessage, facts: MessageFacts, job: JobRow | null): void {
-    for (const deletion of releaseOf({ message, facts }, job, (cause) => this.#holds(cause))) {
+  #release(one: Described, job: JobRow | null): void {
+    for (const deletion of releaseOf(one, job, (cause) => this.#holds(cause))) {
       const key = placeKey(deletion);
       // A second word can only lift the wait.
       const lifted = this.#deletions.get(key)?.awaits === null;
@@ -262,6 +284,8 @@ class Planner {
     }
   }
 }
+
+const nothing = new Uint8Array();
 
 export const isSame = (known: Original, message: StreamMessage): boolean =>
   known.subject === message.subject && sameBytes(known.payload, message.data);

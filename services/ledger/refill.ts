@@ -2,6 +2,7 @@
 import type { AuditRecord } from '../platform/codec.ts';
 import type { MessageFacts } from './message-facts.ts';
 import type { Described } from './plan.ts';
+import { describedAs } from './plan.ts';
 import { leafHash, payloadHash } from './tlog/leaf.ts';
 import { sameHash } from './tlog/merkle.ts';
 
@@ -32,7 +33,7 @@ export function ofRecord(record: AuditRecord): Described {
     data: payload ?? new Uint8Array(),
     headers: {},
   };
-  return { message, facts };
+  return describedAs(message, facts);
 }
 
 /** Null, or what is wrong with the record, as the end of a sentence. */

@@ -5,13 +5,26 @@ import type { Head, JobRow, NewRecord, StoredSpan } from './store.ts';
 export type Cell = string | number | Uint8Array | null;
 
 export function recordCells({ record, epoch }: NewRecord): Cell[] {
-  const { sequence, tenant, tenantSequence, jobId, kind, recordedAt, subject, eventId, signer } = record;
-  const { signature, traceparent, stream, streamSequence, payload } = record;
-  const { payloadSalt, payloadHash, previousLeafHash, leafHash } = record;
   return [
-    ...[sequence, tenant, tenantSequence, jobId, kind, recordedAt, subject, eventId, signer],
-    ...[signature, traceparent, stream, epoch, streamSequence, payload],
-    ...[payloadSalt, payloadHash, previousLeafHash, leafHash],
+    record.sequence,
+    record.tenant,
+    record.tenantSequence,
+    record.jobId,
+    record.kind,
+    record.recordedAt,
+    record.subject,
+    record.eventId,
+    record.signer,
+    record.signature,
+    record.traceparent,
+    record.stream,
+    epoch,
+    record.streamSequence,
+    record.payload,
+    record.payloadSalt,
+    record.payloadHash,
+    record.previousLeafHash,
+    record.leafHash,
   ];
 }
 

@@ -173,7 +173,8 @@ export interface BatchKeys {
   /** Places of which only matters whether something was recorded there. */
   readonly causes: readonly Cause[];
   readonly eventIds: readonly string[];
-  readonly jobs: readonly JobRef[];
+  /** By their keys. */
+  readonly jobs: ReadonlyMap<string, JobRef>;
   readonly tenants: readonly string[];
   readonly traceIds: readonly string[];
 }

@@ -24,8 +24,8 @@ const utf8 = new TextDecoder();
 /** Throws PoisonError('UNDECODABLE') unless `body` is exactly one value of `schema`. */
 export function assertAvroBody(schema: AvroSchema, body: Uint8Array): void {
   const walk = new Walk(body, namedTypes(schema));
-  walk.value(schema, '', 0);
-  if (walk.position !== body.length) walk.fail('', `${body.length - walk.position} bytes after the end`);
+  walk.value(schema, 0);
+  if (walk.position !== body.length) walk.fail(`${body.length - walk.position} bytes after the end`);
 }
 
 type NamedTypes = ReadonlyMap<string, AvroComplex>;
@@ -62,117 +62,132 @@ class Walk {
   position = 0;
   readonly #body: Uint8Array;
   readonly #named: NamedTypes;
+  /** Where the walk is, for the message of a failure. */
+  readonly #path: string[] = [];
 
   constructor(body: Uint8Array, named: NamedTypes) {
     this.#body = body;
     this.#named = named;
   }
 
-  fail(path: string, what: string): never {
-    throw new PoisonError(
-      'UNDECODABLE',
-      `Avro body at ${path || 'its root'}, byte ${this.position}: ${what}`,
-    );
+  fail(what: string): never {
+    const path = this.#path.map((part) => (/^\w/.test(part) ? `.${part}` : part)).join('') || 'its root';
+    throw new PoisonError('UNDECODABLE', `Avro body at ${path}, byte ${this.position}: ${what}`);
   }
 
-  value(schema: AvroSchema, path: string, depth: number): void {
-    if (depth > maxDepth) this.fail(path, 'nested too deeply');
-    if (typeof schema === 'string') this.#primitiveOrName(schema, path, depth);
-    else if (isUnion(schema)) this.value(this.#branch(schema, path), path, depth + 1);
-    else this.#complex(schema, path, depth);
+  value(schema: AvroSchema, depth: number): void {
+    if (depth > maxDepth) this.fail('nested too deeply');
+    if (typeof schema === 'string') this.#primitiveOrName(schema, depth);
+    else if (isUnion(schema)) this.value(this.#branch(schema), depth + 1);
+    else this.#complex(schema, depth);
   }
 
-  #branch(union: readonly AvroSchema[], path: string): AvroSchema {
-    const index = this.#long(path);
-    return union[index] ?? this.fail(path, `union branch ${index} does not exist`);
+  #branch(union: readonly AvroSchema[]): AvroSchema {
+    const index = this.#long();
+    return union[index] ?? this.fail(`union branch ${index} does not exist`);
   }
 
-  #complex(schema: AvroComplex, path: string, depth: number): void {
+  #complex(schema: AvroComplex, depth: number): void {
     switch (schema.type) {
       case 'record':
-        for (const field of schema.fields ?? []) this.value(field.type, `${path}.${field.name}`, depth + 1);
+        for (const field of schema.fields ?? []) this.#part(field.name, field.type, depth);
         return;
       case 'enum': {
-        const index = this.#long(path);
-        if (schema.symbols?.[index] === undefined) this.fail(path, `enum index ${index} does not exist`);
+        const index = this.#long();
+        if (schema.symbols?.[index] === undefined) this.fail(`enum index ${index} does not exist`);
         return;
       }
       case 'array':
-        this.#blocks(path, () => this.value(schema.items ?? 'null', `${path}[]`, depth + 1));
+        this.#blocks(() => this.#part('[]', schema.items ?? 'null', depth));
         return;
       case 'map':
-        this.#blocks(path, () => {
-          this.#key(path);
-          this.value(schema.values ?? 'null', `${path}{}`, depth + 1);
+        this.#blocks(() => {
+          this.#key();
+          this.#part('{}', schema.values ?? 'null', depth);
         });
         return;
       default:
-        this.value(schema.type, path, depth + 1);
+        this.value(schema.type, depth + 1);
     }
   }
 
+  #part(name: string, schema: AvroSchema, depth: number): void {
+    this.#path.push(name);
+    this.value(schema, depth + 1);
+    this.#path.pop();
+  }
+
   /** Items take at least one byte each in our schemas, so no honest count exceeds the bytes that are left. */
-  #blocks(path: string, item: () => void): void {
+  #blocks(item: () => void): void {
     for (;;) {
-      let count = this.#long(path);
+      let count = this.#long();
       if (count === 0) return;
       if (count < 0) {
         count = -count;
-        this.#long(path);
+        this.#long();
       }
-      if (count > this.#body.length - this.position) this.fail(path, `claims ${count} items`);
+      if (count > this.#body.length - this.position) this.fail(`claims ${count} items`);
       for (let i = 0; i < count; i++) item();
     }
   }
 
-  #key(path: string): void {
-    const key = utf8.decode(this.#string(path));
-    if (forbiddenKeys.has(key)) this.fail(path, `map key ${JSON.stringify(key)} is not allowed`);
+  #key(): void {
+    const start = this.#string();
+    const key = utf8.decode(this.#body.subarray(start, this.position));
+    if (forbiddenKeys.has(key)) this.fail(`map key ${JSON.stringify(key)} is not allowed`);
   }
 
-  #primitiveOrName(schema: string, path: string, depth: number): void {
+  #primitiveOrName(schema: string, depth: number): void {
     switch (schema) {
       case 'null':
         return;
       case 'boolean':
-        if ((this.#bytes(1, path)[0] ?? 2) > 1) this.fail(path, 'boolean is neither 0 nor 1');
+        if ((this.#body[this.#skip(1)] ?? 2) > 1) this.fail('boolean is neither 0 nor 1');
         return;
       case 'int': {
-        const value = this.#long(path);
-        if (value < -(2 ** 31) || value >= 2 ** 31) this.fail(path, 'int exceeds 32 bits');
+        const value = this.#long();
+        if (value < -(2 ** 31) || value >= 2 ** 31) this.fail('int exceeds 32 bits');
         return;
       }
       case 'long':
-        this.#long(path);
+        this.#long();
         return;
       case 'double':
-        this.#bytes(8, path);
+        this.#skip(8);
         return;
       case 'string':
-        this.#string(path);
+        this.#string();
         return;
       case 'bytes':
-        this.#bytes(this.#long(path), path);
+        this.#skip(this.#long());
         return;
       default:
-        this.value(this.#named.get(schema) ?? this.fail(path, `unknown type ${schema}`), path, depth + 1);
+        this.value(this.#named.get(schema) ?? this.fail(`unknown type ${schema}`), depth + 1);
     }
   }
 
-  #string(path: string): Uint8Array {
-    const bytes = this.#bytes(this.#long(path), path);
-    return isUtf8(bytes) ? bytes : this.fail(path, 'string is not UTF-8');
+  /** Returns where it begins; it ends where the walk is then. */
+  #string(): number {
+    const start = this.#skip(this.#long());
+    for (let at = start; at < this.position; at++)
+      if ((this.#body[at] ?? 0) >= 0x80) {
+        // Nearly all is ASCII, and a view for each string would cost more than to look at it.
+        if (!isUtf8(this.#body.subarray(start, this.position))) this.fail('string is not UTF-8');
+        break;
+      }
+    return start;
   }
 
-  #bytes(length: number, path: string): Uint8Array {
-    if (length < 0 || length > this.#body.length - this.position) this.fail(path, `claims ${length} bytes`);
-    const bytes = this.#body.subarray(this.position, this.position + length);
-    this.position += length;
-    return bytes;
+  /** Returns where the bytes begin. */
+  #skip(length: number): number {
+    const start = this.position;
+    if (length < 0 || length > this.#body.length - start) this.fail(`claims ${length} bytes`);
+    this.position = start + length;
+    return start;
   }
 
   /** A zig-zag varint of at most ten bytes that a JavaScript number holds exactly. */
-  #long(path: string): number {
+  #long(): number {
     // Seven bytes are 49 bits, which a number holds exactly at each step. Nearly all are that short.
     let value = 0;
     for (let index = 0; index < 7; index++) {
@@ -184,22 +199,22 @@ class Walk {
         return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
       }
     }
-    return this.#longOfTen(path);
+    return this.#longOfTen();
   }
 
-  #longOfTen(path: string): number {
+  #longOfTen(): number {
     let value = 0n;
     for (let shift = 0n; shift < 70n; shift += 7n) {
-      const byte = this.#bytes(1, path)[0] ?? 0;
+      const byte = this.#body[this.#skip(1)] ?? 0;
       value |= BigInt(byte & 0x7f) << shift;
-      if ((byte & 0x80) === 0) return this.#safe((value >> 1n) ^ -(value & 1n), path);
+      if ((byte & 0x80) === 0) return this.#safe((value >> 1n) ^ -(value & 1n));
     }
-    return this.fail(path, 'number is longer than ten bytes');
+    return this.fail('number is longer than ten bytes');
   }
 
-  #safe(value: bigint, path: string): number {
+  #safe(value: bigint): number {
     const number = Number(value);
-    if (!Number.isSafeInteger(number)) this.fail(path, `${value} is beyond 2^53-1`);
+    if (!Number.isSafeInteger(number)) this.fail(`${value} is beyond 2^53-1`);
     return number;
   }
 }

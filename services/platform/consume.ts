@@ -66,12 +66,13 @@ export function consume(options: ConsumeOptions): Loop {
 class ConsumeLoop implements Loop {
   readonly failed: Promise<never>;
   readonly #options: ConsumeOptions;
-  readonly #busy = new Set<Promise<void>>();
+  #busy = 0;
   readonly #ended = Promise.withResolvers<void>();
   readonly #bug = Promise.withResolvers<never>();
   #stopping = false;
   #stopPull: () => void = () => undefined;
   #onFree: () => void = () => undefined;
+  #onIdle: () => void = () => undefined;
 
   constructor(options: ConsumeOptions) {
     this.#options = options;
@@ -107,7 +108,7 @@ class ConsumeLoop implements Loop {
   }
 
   get #free(): number {
-    return this.#options.slots - this.#busy.size;
+    return this.#options.slots - this.#busy;
   }
 
   get #leastFree(): number {
@@ -119,20 +120,22 @@ class ConsumeLoop implements Loop {
   }
 
   async #pullOnce(consumer: PullConsumer, most: number): Promise<void> {
-    const { deliveries, stop } = await consumer.pull(most, pullWaitMs);
+    const { ended, stop } = await consumer.pull(most, pullWaitMs, (delivery) => void this.#work(delivery));
     this.#stopPull = stop;
     if (this.#stopping) stop();
-    for await (const delivery of deliveries) this.#start(delivery);
+    await ended;
   }
 
-  #start(delivery: Delivery): void {
-    const work = settle(this.#options, delivery)
-      .catch((bug: unknown) => this.#bug.reject(bug))
-      .finally(() => {
-        this.#busy.delete(work);
-        if (this.#free >= this.#leastFree) this.#onFree();
-      });
-    this.#busy.add(work);
+  async #work(delivery: Delivery): Promise<void> {
+    this.#busy++;
+    try {
+      await settle(this.#options, delivery);
+    } catch (bug) {
+      this.#bug.reject(bug);
+    }
+    this.#busy--;
+    if (this.#free >= this.#leastFree) this.#onFree();
+    if (this.#busy === 0) this.#onIdle();
   }
 
   #pause(ms: number): Promise<void> {
@@ -149,7 +152,10 @@ class ConsumeLoop implements Loop {
     this.#stopping = true;
     this.#stopPull();
     await this.#ended.promise;
-    await Promise.all(this.#busy);
+    if (this.#busy > 0)
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
   }
 }
 
@@ -188,33 +194,39 @@ const keepAlive = new KeepAlive();
 export async function settle(options: SettleOptions, delivery: Delivery): Promise<void> {
   keepAlive.add(delivery);
   try {
-    await attempt(options, delivery);
+    if (delivery.deliveryCount > options.maxDeliveries) await giveUp(options, delivery);
+    else {
+      await options.handler(delivery);
+      // No promise more than needed: this is done thousands of times a second.
+      if (options.confirmsAcks === false) ackUnconfirmed(options, delivery);
+      else await ack(options, delivery);
+    }
   } catch (error) {
-    if (!(error instanceof OperationalError)) throw error;
-    const delayMs = Math.min(longestRetryMs, error.retryMs * 2 ** Math.min(10, delivery.deliveryCount - 1));
-    options.log.warn(
-      { subject: delivery.subject, code: error.code, error: error.message, delayMs },
-      'will retry',
-    );
-    delivery.settle.retry(delayMs);
+    await settleFailed(options, delivery, error);
   } finally {
     keepAlive.remove(delivery);
   }
 }
 
-async function attempt(options: SettleOptions, delivery: Delivery): Promise<void> {
+async function giveUp(options: SettleOptions, delivery: Delivery): Promise<void> {
+  const detail = `handled ${options.maxDeliveries} times without an end`;
+  await options.exhausted?.(delivery, detail);
+  await bury(options, delivery, 'DELIVERIES_EXHAUSTED', detail);
+}
+
+async function settleFailed(options: SettleOptions, delivery: Delivery, error: unknown): Promise<void> {
   try {
-    if (delivery.deliveryCount > options.maxDeliveries) {
-      const detail = `handled ${options.maxDeliveries} times without an end`;
-      await options.exhausted?.(delivery, detail);
-      return await bury(options, delivery, 'DELIVERIES_EXHAUSTED', detail);
-    }
-    await options.handler(delivery);
-  } catch (error) {
     if (!(error instanceof PoisonError)) throw error;
-    return bury(options, delivery, error.code, error.message);
+    await bury(options, delivery, error.code, error.message);
+  } catch (failure) {
+    if (!(failure instanceof OperationalError)) throw failure;
+    const delayMs = Math.min(longestRetryMs, failure.retryMs * 2 ** Math.min(10, delivery.deliveryCount - 1));
+    options.log.warn(
+      { subject: delivery.subject, code: failure.code, error: failure.message, delayMs },
+      'will retry',
+    );
+    delivery.settle.retry(delayMs);
   }
-  await ack(options, delivery);
 }
 
 async function bury(
@@ -231,9 +243,19 @@ async function bury(
 /** An ack that is not confirmed leads to a redelivery, which every handler must bear anyway. */
 async function ack(options: SettleOptions, delivery: Delivery): Promise<void> {
   try {
-    if (options.confirmsAcks === false) delivery.settle.ackUnconfirmed();
-    else await delivery.settle.ack();
+    await delivery.settle.ack();
   } catch (error) {
-    options.log.warn({ subject: delivery.subject, error: messageOf(error) }, 'ack not confirmed');
+    notConfirmed(options, delivery, error);
   }
 }
+
+function ackUnconfirmed(options: SettleOptions, delivery: Delivery): void {
+  try {
+    delivery.settle.ackUnconfirmed();
+  } catch (error) {
+    notConfirmed(options, delivery, error);
+  }
+}
+
+const notConfirmed = (options: SettleOptions, { subject }: Delivery, error: unknown): void =>
+  options.log.warn({ subject, error: messageOf(error) }, 'ack not confirmed');

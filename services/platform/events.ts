@@ -89,8 +89,10 @@ export function checkSigned(bus: Bus, message: FromStream): ServiceName {
 }
 
 /** The same, with the arithmetic on another thread. */
-export async function checkSignedAside(bus: Bus, message: FromStream): Promise<ServiceName> {
-  return signerIn(await identityOf(bus).checkAside(message), message);
+export function checkSignedAside(bus: Bus, message: FromStream): Promise<ServiceName> {
+  return identityOf(bus)
+    .checkAside(message)
+    .then((verdict) => signerIn(verdict, message));
 }
 
 function signerIn(verdict: Verdict, message: FromStream): ServiceName {

@@ -97,8 +97,11 @@ export const authors: ReadonlyMap<string, readonly ServiceName[]> = new Map<stri
 ]);
 
 export function mayBeSaidBy(subject: string, service: ServiceName): boolean {
-  const [first = '', second = ''] = subject.split('.');
-  return (authors.get(`${first}.${second}`) ?? authors.get(first))?.includes(service) ?? false;
+  const dot = subject.indexOf('.');
+  const first = dot < 0 ? subject : subject.slice(0, dot);
+  const next = subject.indexOf('.', dot + 1);
+  const two = dot < 0 || next < 0 ? subject : subject.slice(0, next);
+  return (authors.get(two) ?? authors.get(first))?.includes(service) ?? false;
 }
 
 /** What services listen to by request/reply. */
@@ -118,17 +121,23 @@ export function parseJobSubject(subject: string): JobSubject | null {
   const tokens = subject.split('.');
   if (tokens[0] === 'work' && tokens.length === 5) return jobSubject('routed', tokens[3], tokens[4]);
   if (tokens[0] !== 'job' || tokens.length !== 4) return null;
-  const kind = [...serviceEventKinds, ...submitterEventKinds].find((k) => k === tokens[1]);
+  const kind = kindsInSubjects.get(tokens[1] ?? '');
   return kind === undefined ? null : jobSubject(kind, tokens[2], tokens[3]);
 }
+
+const kindsInSubjects: ReadonlyMap<string, JobEventKind> = new Map(
+  [...serviceEventKinds, ...submitterEventKinds].map((kind) => [kind, kind] as const),
+);
 
 function jobSubject(kind: JobEventKind, tenant = '', jobId = ''): JobSubject {
   return { kind, tenant, jobId };
 }
 
 /** The job that a dead letter belongs to, with `-` for each token that is missing or malformed. */
-export function jobOfAnySubject(subject: string): JobRef {
-  const parsed = parseJobSubject(subject);
+export const jobOfAnySubject = (subject: string): JobRef => jobIn(parseJobSubject(subject));
+
+/** The same, of a subject that is parsed already. */
+export function jobIn(parsed: JobSubject | null): JobRef {
   return {
     tenant: parsed !== null && isTenant(parsed.tenant) ? parsed.tenant : noToken,
     jobId: parsed !== null && isJobId(parsed.jobId) ? parsed.jobId : noToken,

@@ -16,6 +16,12 @@ export function parseTraceparent(text: string | null | undefined): TraceParent |
   return { traceId, spanId };
 }
 
+/** The ids in a traceparent that has been parsed before. */
+export const idsIn = (traceparent: string): TraceParent => ({
+  traceId: traceparent.slice(3, 35),
+  spanId: traceparent.slice(36, 52),
+});
+
 /** A sampled span's traceparent. */
 export function formatTraceparent(parent: TraceParent): string {
   return `00-${parent.traceId}-${parent.spanId}-01`;

@@ -83,10 +83,11 @@ async function byEventIds(to: Queryable, ids: readonly string[]): Promise<Map<st
 }
 
 async function jobsOf(to: Queryable, { jobs }: BatchKeys): Promise<Map<string, JobRow>> {
-  if (jobs.length === 0) return new Map();
+  if (jobs.size === 0) return new Map();
   const sql = `SELECT ${jobColumns} FROM job
     WHERE (tenant, job_id) IN (SELECT * FROM unnest($1::text[], $2::text[]))`;
-  const rows = await query(to, sql, [jobs.map(({ tenant }) => tenant), jobs.map(({ jobId }) => jobId)]);
+  const asked = [...jobs.values()];
+  const rows = await query(to, sql, [asked.map(({ tenant }) => tenant), asked.map(({ jobId }) => jobId)]);
   return new Map(rows.map(jobOf).map((job) => [jobKey(job), job]));
 }
 

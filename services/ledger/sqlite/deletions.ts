@@ -6,6 +6,7 @@ import type { Deletion } from '../store.ts';
 
 export class Deletions {
   readonly #statements: ReturnType<typeof prepare>;
+  #duplicatesSeen = false;
 
   constructor(database: DatabaseSync) {
     this.#statements = prepare(database);
@@ -18,7 +19,7 @@ export class Deletions {
   /** Every message of the job, repetitions included. */
   addJob({ tenant, jobId }: JobRef): void {
     this.#statements.addJob.run(consumers.verifier.durable, consumers.routerCancels.durable, tenant, jobId);
-    this.#statements.addDuplicatesOfJob.run(tenant, jobId);
+    if (this.#hasDuplicates()) this.#statements.addDuplicatesOfJob.run(tenant, jobId);
   }
 
   has({ stream, sequence }: Cause): boolean {
@@ -41,6 +42,12 @@ export class Deletions {
     this.#statements.done.run(stream, sequence);
   }
 
+  /** Once there is one there always is. */
+  #hasDuplicates(): boolean {
+    this.#duplicatesSeen ||= this.#statements.anyDuplicate.get() !== undefined;
+    return this.#duplicatesSeen;
+  }
+
   /** The stream is gone, and its messages with it. */
   forgetStream(stream: string): void {
     this.#statements.forgetStream.run(stream);
@@ -61,6 +68,7 @@ function prepare(database: DatabaseSync) {
     addDuplicatesOfJob: database.prepare(`INSERT OR IGNORE INTO deletion
       SELECT d.stream, d.stream_sequence, NULL FROM record r JOIN duplicate d ON d.sequence = r.sequence
       WHERE r.tenant = ? AND r.job_id = ? AND ${currentEpoch('d')}`),
+    anyDuplicate: database.prepare('SELECT 1 FROM duplicate LIMIT 1'),
     has: database.prepare('SELECT 1 FROM deletion WHERE stream = ? AND stream_sequence = ?'),
     ready: database.prepare(
       'SELECT stream, stream_sequence AS sequence FROM deletion WHERE awaits IS NULL LIMIT ?',

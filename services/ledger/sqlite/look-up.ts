@@ -5,7 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Cause, JobRef } from '../../platform/topology.ts';
 import { jobColumns } from '../columns.ts';
-import { jobKey, placeKey } from '../keys.ts';
+import { placeKey } from '../keys.ts';
 import { jobOf } from '../rows.ts';
 import type { BatchKeys, Head, JobRow, Known, Original } from '../store.ts';
 import type { RecentWrites } from './recent-writes.ts';
@@ -66,6 +66,7 @@ export class LookUp {
 
   /** Causes beside the places themselves. */
   #heldOf({ places, causes }: BatchKeys, epochs: Epochs): string[] {
+    if (causes.length === 0) return [];
     const looked = new Set(places.map(placeKey));
     const others = causes.filter((cause) => {
       const key = placeKey(cause);
@@ -88,11 +89,11 @@ export class LookUp {
     return new Map(found.map(({ id, ...original }) => [String(id), original as unknown as Original]));
   }
 
-  #jobs(jobs: readonly JobRef[]): Map<string, JobRow> {
+  #jobs(jobs: BatchKeys['jobs']): Map<string, JobRow> {
     const rows = new Map<string, JobRow>();
-    for (const job of jobs) {
-      const row = this.#recent.job(job) ?? this.#storedJob(job);
-      if (row !== undefined) rows.set(jobKey(job), row);
+    for (const [key, job] of jobs) {
+      const row = this.#recent.job(key) ?? this.#storedJob(job);
+      if (row !== undefined) rows.set(key, row);
     }
     return rows;
   }

@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Cause, JobRef } from '../../platform/topology.ts';
 import { jobProgress, jobUpdate, written } from '../columns.ts';
 import { checkHead } from '../faults.ts';
+import { jobKey } from '../keys.ts';
 import { jobCells, jobProgressCells, recordCells, spanCells } from '../rows.ts';
 import type {
   BatchKeys,
@@ -70,7 +71,7 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
   }
 
   #writeJob(job: JobRow): void {
-    const before = this.#recent.job(job);
+    const before = this.#recent.job(jobKey(job));
     if (before !== undefined && onlyGoesOn(before, job)) {
       this.#statements.jobGoesOn.run(...jobProgressCells(job), job.tenant, job.jobId);
       return;

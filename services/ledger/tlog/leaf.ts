@@ -11,7 +11,7 @@ const saltBytes = 16;
 /** Hides what a short payload was, once salt and payload are erased. */
 export function newSalt(): Uint8Array {
   if (unused.length < saltBytes) unused = randomBytes(256 * saltBytes);
-  const salt = Uint8Array.from(unused.subarray(0, saltBytes));
+  const salt = new Uint8Array(unused.subarray(0, saltBytes));
   unused = unused.subarray(saltBytes);
   return salt;
 }
@@ -53,7 +53,15 @@ export function sealed(
   record: Omit<AuditRecord, 'payload' | 'payloadSalt' | 'payloadHash' | 'leafHash'>,
   payload: Uint8Array,
 ) {
+  const { sequence, recordedAt, subject, eventId, signer, previousLeafHash } = record;
   const payloadSalt = newSalt();
-  const leaf = { ...record, payloadHash: payloadHash(payloadSalt, payload) };
-  return { ...leaf, payload, payloadSalt, leafHash: leafHash(leaf) } satisfies AuditRecord;
+  const ofPayload = payloadHash(payloadSalt, payload);
+  const leaf = { sequence, recordedAt, subject, eventId, signer, payloadHash: ofPayload, previousLeafHash };
+  return {
+    ...record,
+    payload,
+    payloadSalt,
+    payloadHash: ofPayload,
+    leafHash: leafHash(leaf),
+  } satisfies AuditRecord;
 }

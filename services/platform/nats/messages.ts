@@ -48,14 +48,36 @@ export function toDelivery(message: JsMsg, stream: string): Delivery {
     headers: fromHeaders(message.headers),
     deliveryCount: message.info.deliveryCount,
     publishedAtMs: message.info.timestampNanos / 1e6,
-    settle: {
-      ack: async () => void (await message.ackAck()),
-      ackUnconfirmed: () => message.ack(),
-      retry: (delayMs) => message.nak(delayMs),
-      terminate: () => message.term(),
-      working: () => message.working(),
-    },
+    settle: new SettleByReply(message),
   };
+}
+
+class SettleByReply implements Settle {
+  readonly #message: JsMsg;
+
+  constructor(message: JsMsg) {
+    this.#message = message;
+  }
+
+  async ack(): Promise<void> {
+    await this.#message.ackAck();
+  }
+
+  ackUnconfirmed(): void {
+    this.#message.ack();
+  }
+
+  retry(delayMs: number): void {
+    this.#message.nak(delayMs);
+  }
+
+  terminate(): void {
+    this.#message.term();
+  }
+
+  working(): void {
+    this.#message.working();
+  }
 }
 
 export function fromMsg(message: Msg): Request {
@@ -74,7 +96,7 @@ export function fromStored(message: StoredMsg, stream: string): StreamMessage {
 
 function fromHeaders(source: MsgHdrs | undefined): Headers {
   const out: Record<string, string> = {};
-  for (const key of source?.keys() ?? []) out[key] = source?.get(key) ?? '';
+  if (source !== undefined) for (const [key, values] of source) out[key] = values[0] ?? '';
   return out;
 }
 
