@@ -1,5 +1,6 @@
 /** The audit service as a process of its own, for tests that kill and pause it. */
 import { join } from 'node:path';
+import { nodeFlags } from '../platform/node-flags.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild } from '../platform/process.ts';
 import type { Fixture } from './fixture.ts';
@@ -21,7 +22,7 @@ export async function startProcess(
   more: Readonly<Record<string, string>> = {},
 ): Promise<AuditProcess> {
   const env = { SANDBUS_NATS_URL: f.url, SANDBUS_STATE_DIR: f.stateDir, SANDBUS_LOG_LEVEL: 'fatal', ...more };
-  const args = ['--input-type=module', '--eval', program];
+  const args = [...nodeFlags('audit'), '--input-type=module', '--eval', program];
   const child = await startChild(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';
   child.stderr?.on('data', (bytes) => {

@@ -9,6 +9,7 @@ import { tenantCredentials, userCredentials } from '../platform/access-paths.ts'
 import { installation, serviceEnvironment } from '../platform/config.ts';
 import { UsageError } from '../platform/errors.ts';
 import { renderAccounts } from '../platform/nats-accounts.ts';
+import { nodeFlags } from '../platform/node-flags.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
 import { ensureServiceKeys } from '../platform/service-keys.ts';
@@ -161,7 +162,7 @@ async function startService(
 ): Promise<Started> {
   const log = await openLog(options, label);
   const main = join(installation.root, 'services/cli/main.ts');
-  const child = await startChild(process.execPath, [main, 'service', name], {
+  const child = await startChild(process.execPath, [...nodeFlags(name), main, 'service', name], {
     env: serviceEnvironment({
       ...options.environment,
       SANDBUS_NATS_URL: url,

@@ -191,7 +191,8 @@ export class Bus {
   /** A durable consumer, to be pulled from. Throws OperationalError NO_CONSUMER when deployment has not made it. */
   async consumer(stream: string, durable: string): Promise<PullConsumer> {
     try {
-      return new PullConsumer(await this.#stream.consumers.get(stream, durable), stream);
+      const consumer = await this.#stream.consumers.get(stream, durable);
+      return new PullConsumer(consumer, stream, this.#connection);
     } catch (cause) {
       const mend = 'the topology is made by `sandbus up` or `sandbus topology`';
       throw new OperationalError(
@@ -207,7 +208,7 @@ export class Bus {
   /** One message if one is waiting, else null, at once. */
   async pullNow(stream: string, durable: string): Promise<Delivery | null> {
     try {
-      return toDelivery(await this.#stream.pull(stream, durable), stream);
+      return toDelivery(await this.#stream.pull(stream, durable), stream, this.#connection);
     } catch (cause) {
       if (isEmptyPull(cause)) return null;
       throw new OperationalError('PULL_FAILED', `pull ${durable} of ${stream}: ${messageOf(cause)}`, {

@@ -1,5 +1,5 @@
 /** Messages as services see them, made of what the `nats` package hands out. */
-import type { JsMsg, Msg, MsgHdrs, StoredMsg } from 'nats';
+import type { JsMsg, Msg, MsgHdrs, NatsConnection, StoredMsg } from 'nats';
 import { headers as newHeaders } from 'nats';
 
 export type Headers = Readonly<Record<string, string>>;
@@ -39,7 +39,7 @@ export interface Request extends Reply {
   readonly subject: string;
 }
 
-export function toDelivery(message: JsMsg, stream: string): Delivery {
+export function toDelivery(message: JsMsg, stream: string, connection: Pick<NatsConnection, Says>): Delivery {
   return {
     stream,
     sequence: message.seq,
@@ -48,35 +48,55 @@ export function toDelivery(message: JsMsg, stream: string): Delivery {
     headers: fromHeaders(message.headers),
     deliveryCount: message.info.deliveryCount,
     publishedAtMs: message.info.timestampNanos / 1e6,
-    settle: new SettleByReply(message),
+    settle: new SettleByReply(replyOf(message), connection),
   };
 }
 
-class SettleByReply implements Settle {
-  readonly #message: JsMsg;
+/** The class of the client has it, its interface does not show it. */
+function replyOf(message: JsMsg & { readonly reply?: string }): string {
+  if (message.reply === undefined) throw new Error('a message of a stream has no reply subject');
+  return message.reply;
+}
 
-  constructor(message: JsMsg) {
-    this.#message = message;
+type Says = 'publish' | 'request';
+
+const words = new TextEncoder();
+const says = { ack: words.encode('+ACK'), terminate: words.encode('+TERM'), working: words.encode('+WPI') };
+const ackTimeoutMs = 10_000;
+const nanosPerMs = 1e6;
+
+/**
+ * What is said to the reply subject of a message: +ACK, -NAK, +TERM, +WPI (NATS ADR-15). Not by the message itself: where
+ * thousands are under way, what the client keeps for each would be most of the heap, copied by each collection.
+ */
+class SettleByReply implements Settle {
+  readonly #reply: string;
+  readonly #connection: Pick<NatsConnection, Says>;
+
+  constructor(reply: string, connection: Pick<NatsConnection, Says>) {
+    this.#reply = reply;
+    this.#connection = connection;
   }
 
   async ack(): Promise<void> {
-    await this.#message.ackAck();
+    await this.#connection.request(this.#reply, says.ack, { timeout: ackTimeoutMs });
   }
 
   ackUnconfirmed(): void {
-    this.#message.ack();
+    this.#connection.publish(this.#reply, says.ack);
   }
 
   retry(delayMs: number): void {
-    this.#message.nak(delayMs);
+    const delay = Math.round(delayMs * nanosPerMs);
+    this.#connection.publish(this.#reply, words.encode(`-NAK ${JSON.stringify({ delay })}`));
   }
 
   terminate(): void {
-    this.#message.term();
+    this.#connection.publish(this.#reply, says.terminate);
   }
 
   working(): void {
-    this.#message.working();
+    this.#connection.publish(this.#reply, says.working);
   }
 }
 
