@@ -25,14 +25,15 @@ const mostKeyIds = 32;
 export function afterRecord(job: JobRow | null, record: AuditRecord): JobRow {
   const updatedAtMs = Math.floor(record.recordedAt / 1000);
   const before = job ?? emptyRow(record);
-  const said = factsIn(record);
-  const row = { ...before, lastLeafHash: record.leafHash, updatedAtMs };
-  if (said === null || before.terminalSequence !== null) return row;
+  const said = before.terminalSequence === null ? factsIn(record) : null;
+  if (said === null) return { ...before, lastLeafHash: record.leafHash, updatedAtMs };
   const advances = said.state != null && rank[said.state] > (before.state === null ? 0 : rank[before.state]);
-  // A second submission of the same id, or a late event, may not rewrite what is known.
-  const merged = advances ? { ...row, ...withoutUndefined(said) } : row;
   return {
-    ...merged,
+    ...before,
+    // A second submission of the same id, or a late event, may not rewrite what is known.
+    ...(advances ? said : null),
+    lastLeafHash: record.leafHash,
+    updatedAtMs,
     submittedAtMs: before.submittedAtMs ?? (record.kind === 'submitted' ? updatedAtMs : null),
     traceId: before.traceId ?? parseTraceparent(record.traceparent)?.traceId ?? null,
     terminalSequence: advances && said.state != null && rank[said.state] === 5 ? record.sequence : null,
@@ -120,7 +121,3 @@ function decoded<N extends EventName>(name: N, payload: Uint8Array | null): Even
 }
 
 const text = (value: string): string => value.slice(0, longestText);
-
-function withoutUndefined(facts: Facts): Facts {
-  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
-}

@@ -188,18 +188,22 @@ class Walk {
 
   /** A zig-zag varint of at most ten bytes that a JavaScript number holds exactly. */
   #long(): number {
-    // Seven bytes are 49 bits, which a number holds exactly at each step. Nearly all are that short.
+    // Seven bytes are 49 bits, which a number holds exactly at each step. Nearly all are that short, times one byte longer.
     let value = 0;
     for (let index = 0; index < 7; index++) {
       const byte = this.#body[this.position + index];
-      if (byte === undefined) break;
+      if (byte === undefined) return this.#longOfTen();
       value += (byte & 0x7f) * 2 ** (7 * index);
       if (byte < 0x80) {
         this.position += index + 1;
         return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
       }
     }
-    return this.#longOfTen();
+    const eighth = this.#body[this.position + 7];
+    // Of a positive number that is exact: what is left after halving has 52 bits.
+    if (eighth === undefined || eighth >= 0x10 || value % 2 === 1) return this.#longOfTen();
+    this.position += 8;
+    return eighth * 2 ** 48 + value / 2;
   }
 
   #longOfTen(): number {

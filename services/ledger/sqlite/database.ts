@@ -143,6 +143,18 @@ export function reading<T>(action: () => T): T {
   }
 }
 
+/** The same for many queries: as one transaction they take and give back the file's locks once, not each for itself. */
+export function readingMuch<T>(database: DatabaseSync, action: () => T): T {
+  return reading(() => {
+    database.exec('BEGIN');
+    try {
+      return action();
+    } finally {
+      database.exec('COMMIT');
+    }
+  });
+}
+
 /** A full disk has rolled back already, and then another roll-back would be a fault. */
 function rollBack(database: DatabaseSync): void {
   if (!database.isOpen || !database.isTransaction) return;

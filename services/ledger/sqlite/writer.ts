@@ -16,7 +16,7 @@ import type {
   StoredCheckpoint,
   StoredSpan,
 } from '../store.ts';
-import { inLooseTransaction, inTransaction, reading } from './database.ts';
+import { inLooseTransaction, inTransaction, reading, readingMuch } from './database.ts';
 import { Deletions } from './deletions.ts';
 import { Erasure } from './erasure.ts';
 import { LookUp } from './look-up.ts';
@@ -44,7 +44,7 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
   }
 
   async lookUp(keys: BatchKeys): Promise<Known> {
-    return reading(() => this.#lookUp.known(keys, this.headNow()));
+    return readingMuch(this.database, () => this.#lookUp.known(keys, this.headNow()));
   }
 
   async commit(changes: Changes): Promise<void> {
