@@ -10,7 +10,7 @@ import { parseJobSubject } from '../platform/topology.ts';
 /** Throws PoisonError BAD_EVENT_SIGNATURE: the message is then kept in a dead letter, and is no event. */
 export function checkEvent(bus: Bus, delivery: Delivery): Promise<void> {
   if (delivery.stream === 'SUBMISSIONS') return nothingToCheck;
-  return checkSignedAside(bus, delivery).then((signer) => {
+  return checkSignedAside(bus, delivery, (signer) => {
     if (!maySay(signer, delivery))
       throw new PoisonError(
         badSignature,

@@ -6,6 +6,7 @@
  * too, which gets the very same from the SDK.
  */
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { hasJob } from '../ledger/message-facts.ts';
 import type { LedgerWriter, StoredSpan } from '../ledger/store.ts';
 import { toMicros } from '../platform/clock.ts';
@@ -71,8 +72,8 @@ export class CommitSpans {
 
   async #turn(): Promise<number> {
     while (this.#waiting.length > 0) {
-      // A long backlog must not cost the spans of its beginning.
-      if (this.#waiting.length < mostWaiting / 2) await this.#hasTurn();
+      // A long backlog must not cost the spans of its beginning. Commits take turns with them then.
+      await (this.#waiting.length < mostWaiting / 2 ? this.#hasTurn() : nextTurn());
       await this.#flushSome();
     }
     return pauseMs;

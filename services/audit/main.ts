@@ -31,8 +31,8 @@ import { Retention } from './retention.ts';
 import { serveWhenClaimed } from './standby.ts';
 import { Waiters } from './waiters.ts';
 
-/** Messages of a stream on their way to one commit. */
-const slots = 1024;
+/** Messages of a stream on their way to one commit: one batch is committed while the next ones arrive and are checked. */
+const slots = { submissions: 1024, jobs: 2048 };
 const batch = 256;
 const spanSlots = 32;
 const pollLimits = { total: 4096, perTenant: 512 };
@@ -154,8 +154,14 @@ function startLoops({ bus, log, clock }: ServiceContext, committer: Committer, s
   const parts = { bus, log, deadLetter, maxDeliveries: Number.POSITIVE_INFINITY, confirmsAcks: false };
   const events = eventHandler(bus, committer);
   return [
-    consume({ ...parts, consumer: consumers.auditSubmissions, handler: events, slots, batch }),
-    consume({ ...parts, consumer: consumers.auditJobs, handler: events, slots, batch }),
+    consume({
+      ...parts,
+      consumer: consumers.auditSubmissions,
+      handler: events,
+      slots: slots.submissions,
+      batch,
+    }),
+    consume({ ...parts, consumer: consumers.auditJobs, handler: events, slots: slots.jobs, batch }),
     consume({
       ...parts,
       consumer: consumers.auditTraces,

@@ -88,11 +88,15 @@ export function checkSigned(bus: Bus, message: FromStream): ServiceName {
   return signerIn(identityOf(bus).check(message), message);
 }
 
-/** The same, with the arithmetic on another thread. */
-export function checkSignedAside(bus: Bus, message: FromStream): Promise<ServiceName> {
+/** The same, with the arithmetic on another thread; `check` is told who it was. */
+export function checkSignedAside(
+  bus: Bus,
+  message: FromStream,
+  check: (signer: ServiceName) => void,
+): Promise<void> {
   return identityOf(bus)
     .checkAside(message)
-    .then((verdict) => signerIn(verdict, message));
+    .then((verdict) => check(signerIn(verdict, message)));
 }
 
 function signerIn(verdict: Verdict, message: FromStream): ServiceName {
