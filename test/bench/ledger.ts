@@ -3,7 +3,7 @@
  * beside a bare loop that fetches and acks the same messages, and beside the bare insertion of the same records. In one
  * run, since machines differ and ratios do less.
  *
- *   npm run bench:ledger [-- --jobs 4000] [--postgres] [--profile FOLDER]     five events a job, as a job has that runs
+ *   npm run bench:ledger [-- --jobs 8000] [--postgres] [--profile FOLDER]     five events a job, as a job has that runs
  *
  * With --profile the audit service writes where its time went into the folder (a .cpuprofile, for Chrome's DevTools).
  */
@@ -35,12 +35,14 @@ const batchRecords = 256;
 const streams = ['SUBMISSIONS', 'JOBS'] as const;
 /** Publishes on their way while the streams are filled. */
 const windowJobs = 100;
+/** Between looks at how far the service is: often enough for the rate, and no load of its own. */
+const lookMs = 25;
 
 type Identity = Awaited<ReturnType<typeof everyService>>;
 
 async function main(): Promise<void> {
   const options = {
-    jobs: { type: 'string', default: '4000' },
+    jobs: { type: 'string', default: '8000' },
     postgres: { type: 'boolean', default: false },
     profile: { type: 'string' },
   } as const;
@@ -60,10 +62,8 @@ async function main(): Promise<void> {
     const inserted = await insertBare(messages, join(folder, 'bare.db'));
     const checked = checkBare(messages, identity);
     const ledger = postgres === null ? {} : { SANDBUS_LEDGER_URL: await postgres.database() };
-    const service = await commitAll(bus, { url: server.url, stateDir: folder }, 5 * jobs, {
-      ...ledger,
-      ...profiling(values.profile),
-    });
+    const place = { url: server.url, stateDir: folder, serverPid: server.pid };
+    const service = await commitAll(bus, place, 5 * jobs, { ...ledger, ...profiling(values.profile) });
     report({ bare, inserted, checked, ...service });
   } finally {
     await bus.close();
@@ -202,34 +202,47 @@ function* batches(messages: readonly StreamMessage[]): Iterable<readonly StreamM
     yield messages.slice(from, from + batchRecords);
 }
 
+interface Place {
+  readonly url: string;
+  readonly stateDir: string;
+  readonly serverPid: number;
+}
+
+interface ServiceRates {
+  readonly committed: Rate;
+  readonly fed: Rate;
+  /** Processor time of nats-server while events were committed. */
+  readonly serverMicros: number;
+}
+
 /** The real service, from its readiness until every event is acked, and until every record is in AUDIT. */
 async function commitAll(
   bus: Bus,
-  place: { readonly url: string; readonly stateDir: string },
+  place: Place,
   events: number,
   more: Readonly<Record<string, string>>,
-): Promise<{ committed: Rate; fed: Rate }> {
+): Promise<ServiceRates> {
   const service = await startProcess(place, more);
   const ended = service.exited.then(() => {
     throw new Error(`the audit service has ended: ${service.said()}`);
   });
-  const rates = await Promise.race([ended, ratesOf(bus, service.pid, events)]);
+  const rates = await Promise.race([ended, ratesOf(bus, service.pid, place.serverPid, events)]);
   ended.catch(() => undefined);
   await stopChild(service, 10_000);
   return rates;
 }
 
-async function ratesOf(bus: Bus, pid: number, events: number): Promise<{ committed: Rate; fed: Rate }> {
-  const rate = measure(pid);
+async function ratesOf(bus: Bus, pid: number, serverPid: number, events: number): Promise<ServiceRates> {
+  const [rate, ofServer] = [measure(pid), measure(serverPid)];
   for (const stream of streams) {
     const { lastSequence } = await bus.streamState(stream);
-    while ((await bus.ackFloor(stream, 'audit')) < lastSequence) await delay(10);
+    while ((await bus.ackFloor(stream, 'audit')) < lastSequence) await delay(lookMs);
   }
-  const committed = rate(events);
+  const [committed, serverMicros] = [rate(events), ofServer(events).cpuMicros];
   const newest = async () =>
     Number((await bus.lastMessage('AUDIT', 'audit.>'))?.headers[headerNames.ledgerSequence]);
-  while ((await newest()) !== events - 1) await delay(10);
-  return { committed, fed: rate(events) };
+  while ((await newest()) !== events - 1) await delay(lookMs);
+  return { committed, fed: rate(events), serverMicros };
 }
 
 /** What a rate cost in processor time, which a busy machine does not change much. */
@@ -256,12 +269,10 @@ function measure(pid?: number): (events: number) => Rate {
 
 const seconds = (since: number): number => (performance.now() - since) / 1000;
 
-interface Rates {
+interface Rates extends ServiceRates {
   readonly bare: Rate;
   readonly inserted: Rate;
   readonly checked: Rate;
-  readonly committed: Rate;
-  readonly fed: Rate;
 }
 
 function report(rates: Rates): void {
@@ -277,6 +288,9 @@ function report(rates: Rates): void {
   line('bare signature checks, on one core', rates.checked);
   line('audit service: committed, acked', committed);
   line('audit service: published to AUDIT as well', rates.fed);
+  console.log(
+    `${'nats-server, while events were committed'.padEnd(51)} ${rates.serverMicros.toFixed(0).padStart(13)}`,
+  );
   console.log(
     `aim: ${aimPerSecond} committed a second: ${committed.perSecond >= aimPerSecond ? 'met' : 'NOT met'}`,
   );
