@@ -1,14 +1,15 @@
 /**
  * Writes the TypeScript types of every event from its `.avsc` file.
  *
- *   npm run generate            rewrite schemas/generated/events.ts
- *   npm run generate -- --check fail if it is not what the schemas say (CI)
+ *   npm run generate            rewrite schemas/generated/events.ts, add new versions (versions.ts)
+ *   npm run generate -- --check fail if it is not what the schemas say, or versions do not fit together (CI)
  *
  * Each `.avsc` is complete by itself, so that a client in any language can use one file alone. A named type that
  * several events share must therefore be written in each of them, and must be the same everywhere: checked here.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { addVersions, versionFaults } from './versions.ts';
 
 type Schema = string | Schema[] | Complex;
 interface Complex {
@@ -111,6 +112,10 @@ if (process.argv.includes('--check')) {
     );
     process.exit(1);
   }
+  const faults = versionFaults();
+  for (const fault of faults) console.error(fault);
+  if (faults.length > 0) process.exit(1);
 } else {
   writeFileSync(target, text);
+  addVersions();
 }
