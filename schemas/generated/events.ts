@@ -474,6 +474,8 @@ export interface JobVerified {
   readonly signedRuntime: Runtime;
   readonly signedArchitecture: null | string;
   readonly spec: JobSpec;
+  /** How many jobs of the tenant may be under way at one time; null: as many as there are. */
+  readonly concurrency: null | number;
 }
 
 export type LogStream = 'stdout' | 'stderr';
