@@ -5,6 +5,7 @@ import { OperationalError } from '../platform/errors.ts';
 import { knownJob } from './known-job.ts';
 
 const there = { jobId: 'j', state: 'started' } as JobSummary;
+const slow = new OperationalError('REQUEST_FAILED', 'TIMEOUT');
 const away = new OperationalError('NO_SERVICE', 'no service answers');
 const broken = new OperationalError('INTERNAL', 'the audit service has a problem');
 
@@ -18,7 +19,7 @@ describe('a job that somebody names', () => {
     ['is there', [there], 0, 'started'],
     ['is recorded a moment later', [null, null, there], 0, 'started'],
     ['is not there', [null, null, null, null, null, there], 0, 'there is no job j of tenant acme'],
-    ['while the audit service starts again', [away, away, null, there], 60_000, 'started'],
+    ['while the audit service starts again', [away, slow, null, there], 60_000, 'started'],
     ['while no service answers', [away, there], 0, 'no service answers'],
     ['while the service fails', [broken, there], 60_000, 'the audit service has a problem'],
   ];

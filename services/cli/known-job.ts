@@ -1,7 +1,8 @@
 /** A job that somebody names at the command line. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { JobSummary, SandbusClient } from '../client/index.ts';
-import { OperationalError, UsageError } from '../platform/errors.ts';
+import { isAway } from '../client/request.ts';
+import { UsageError } from '../platform/errors.ts';
 import { exitCode } from './exit-codes.ts';
 
 /**
@@ -21,8 +22,7 @@ export async function knownJob(
       if (job !== null) return job;
       misses++;
     } catch (error) {
-      const isAway = error instanceof OperationalError && error.code === 'NO_SERVICE';
-      if (!isAway || performance.now() >= giveUpAt) throw error;
+      if (!isAway(error) || performance.now() >= giveUpAt) throw error;
     }
   }
   throw new UsageError(`there is no job ${jobId} of tenant ${client.tenant}`, exitCode('notFound'));
