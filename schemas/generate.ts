@@ -1,14 +1,16 @@
 /**
- * Writes the TypeScript types of every event from its `.avsc` file.
+ * Writes what is made from the `.avsc` files: the TypeScript types of every event, and the AsyncAPI document.
  *
- *   npm run generate            rewrite schemas/generated/events.ts
- *   npm run generate -- --check fail if it is not what the schemas say (CI)
+ *   npm run generate            rewrite them, and add new versions (versions.ts)
+ *   npm run generate -- --check fail if they are not what the schemas say, or versions do not fit together (CI)
  *
  * Each `.avsc` is complete by itself, so that a client in any language can use one file alone. A named type that
  * several events share must therefore be written in each of them, and must be the same everywhere: checked here.
  */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { asyncApi } from './asyncapi.ts';
+import { addVersions, versionFaults } from './versions.ts';
 
 type Schema = string | Schema[] | Complex;
 interface Complex {
@@ -103,14 +105,23 @@ function generate(): string {
   return `${[header, ...table.declarations.values(), byName, list].join('\n\n')}\n\nexport type EventName = keyof Events;\n`;
 }
 
-const text = generate();
+const { version } = JSON.parse(readFileSync(join(here, '../package.json'), 'utf8')) as { version: string };
+const generated: readonly [path: string, text: string][] = [
+  [target, generate()],
+  [join(here, 'asyncapi.yaml'), asyncApi(version)],
+];
 if (process.argv.includes('--check')) {
-  if (readFileSync(target, 'utf8') !== text) {
-    console.error(
-      'schemas/generated/events.ts is not what schemas/*.avsc say: run `npm run generate` and commit it',
-    );
-    process.exit(1);
-  }
+  const stale = generated.filter(([path, text]) => !existsSync(path) || readFileSync(path, 'utf8') !== text);
+  const faults = [
+    ...stale.map(
+      ([path]) =>
+        `${relative(process.cwd(), path)} is not what the schemas say: run \`npm run generate\` and commit it`,
+    ),
+    ...versionFaults(),
+  ];
+  for (const fault of faults) console.error(fault);
+  if (faults.length > 0) process.exit(1);
 } else {
-  writeFileSync(target, text);
+  for (const [path, text] of generated) writeFileSync(path, text);
+  addVersions();
 }

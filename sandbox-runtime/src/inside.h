@@ -2,7 +2,8 @@
  * The job's side: the child that becomes PID 1 of the job (init), sets the sandbox up from within, and starts the plugin.
  *
  *   inside.c           the ordered list of steps: read it first
- *   inside_root.c      the root file system: binds, /tmp, /proc, pivot
+ *   inside_root.c      the root file system: binds, /tmp, /job, pivot
+ *   inside_proc.c      /proc and /sys, and what covers parts of them
  *   inside_dev.c       /dev
  *   inside_files.c     what is written into it: /etc, the plugin, inputs
  *   inside_identity.c  who the job is: user, capabilities, limits, filter
@@ -60,6 +61,9 @@ struct inside_step {
     const char *name;
     bool (*run)(struct inside *inside, struct fault *fault);
 };
+
+/* The mend of a step that makes or mounts something. */
+#define ROOT_MEND "run as root, or in a user namespace with CAP_SYS_ADMIN; see: launcher check-host"
 
 extern const struct inside_step inside_steps[];
 extern const unsigned inside_step_count;

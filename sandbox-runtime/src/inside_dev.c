@@ -11,8 +11,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define ROOT_MEND "run as root, or in a user namespace with CAP_SYS_ADMIN; see: launcher check-host"
-
 /* Makes a node, or shows the host's where a user namespace forbids to make any. `path` begins below /dev. */
 static bool make_node(struct inside *inside, const char *path, mode_t type, dev_t number, struct fault *fault)
 {

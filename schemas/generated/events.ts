@@ -132,8 +132,10 @@ export interface Usage {
   readonly wallMicros: number;
   readonly userMicros: number;
   readonly systemMicros: number;
-  readonly peakMemoryBytes: number;
-  readonly peakProcesses: number;
+  /** Null where the kernel does not say (cgroup v2 before Linux 5.19). */
+  readonly peakMemoryBytes: null | number;
+  /** Null where the kernel does not say (before Linux 6.1). */
+  readonly peakProcesses: null | number;
   readonly throttledMicros: number;
   readonly stdinBytes: number;
   readonly oomKills: number;
@@ -472,6 +474,8 @@ export interface JobVerified {
   readonly signedRuntime: Runtime;
   readonly signedArchitecture: null | string;
   readonly spec: JobSpec;
+  /** How many jobs of the tenant may be under way at one time; null: as many as there are. */
+  readonly concurrency: null | number;
 }
 
 export type LogStream = 'stdout' | 'stderr';

@@ -17,7 +17,8 @@ import type { Waiters } from './waiters.ts';
 const jobId = z.string().refine(isJobId, 'must be a UUIDv7 in lower case');
 const limit = z.int().min(1).max(1000).default(100);
 const waitMs = z.int().min(0).max(20_000).default(0);
-const bodyShape = z.discriminatedUnion('what', [
+/** What may be asked. */
+export const bodyShape = z.discriminatedUnion('what', [
   z.strictObject({
     what: z.literal('records'),
     after: z.int().min(-1).default(-1),

@@ -16,10 +16,10 @@ export function registerAccess(program: Command): void {
     .description('Makes what services need to reach the bus. `sandbus up` does all of this by itself.');
   define(access, {
     usage: 'init',
-    summary: "make the services' NATS credentials and event keys, where there are none",
+    summary: "make the services' NATS credentials and event keys, and a policy, where there are none",
     description:
-      'Makes credentials for each service and for deployment, and the keys with which services sign events. What is ' +
-      'there stays. Give each service its own two files, access/<service>.nk and keys/<service>.pem, and no other.',
+      'Makes credentials for each service and for deployment, the keys with which services sign events, and a policy ' +
+      'file to edit. What is there stays. Give each service its own two files, access/<service>.nk and keys/<service>.pem, and no other.',
     examples: ['sandbus access init --state .sandbus/compose'],
   })
     .option('--state <folder>', stateHelp)
@@ -80,11 +80,14 @@ async function init(options: StateOption): Promise<undefined> {
   const { ensureLogKey, logKeyFiles } = await import('../ledger/log-key.ts');
   const { ensureAccess } = await import('../platform/access.ts');
   const { ensureServiceKeys } = await import('../platform/service-keys.ts');
+  const { ensurePolicy } = await import('./default-policy.ts');
   const { printJson, say } = await import('./output.ts');
   const stateDir = await stateDirOf(options);
   await ensureServiceKeys(stateDir);
   await ensureLogKey(logKeyFiles(stateDir));
   const { users, tenants } = await ensureAccess(stateDir, []);
+  const policy = await ensurePolicy(stateDir);
+  if (policy !== null) say(`wrote ${policy}: the most that any job may ask for`);
   if (options.json) printJson({ state: stateDir, users, tenants: Object.keys(tenants) });
   else say(`${stateDir} has credentials and event keys for ${Object.keys(users).join(', ')}`);
 }

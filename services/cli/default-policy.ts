@@ -1,8 +1,13 @@
-/** The policy that a first `sandbus up` writes: what one machine gives to anybody whose plugins are trusted. */
+/** The policy file that a first `sandbus up`, and `sandbus access init`, write. */
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { PolicyContent } from '../trust/index.ts';
+import { encodePolicy } from '../trust/index.ts';
 
 const gibibyte = 1024 ** 3;
 
+/** What a deployment gives to anybody whose plugins are trusted. */
 export const defaultPolicy: PolicyContent = {
   default: {
     memoryBytes: 2 * gibibyte,
@@ -19,3 +24,15 @@ export const defaultPolicy: PolicyContent = {
   },
   tenants: {},
 };
+
+/** Without a policy file everything is refused: one to edit, where there is none. Returns its path when it was written. */
+export async function ensurePolicy(stateDir: string): Promise<string | null> {
+  const file = join(stateDir, 'policy.json');
+  if (existsSync(file)) return null;
+  const encoded = encodePolicy(defaultPolicy);
+  if (!encoded.ok) throw new Error(encoded.detail);
+  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  // It is no secret, and services of other users read it.
+  await writeFile(file, encoded.value, { flag: 'wx', mode: 0o644 });
+  return file;
+}

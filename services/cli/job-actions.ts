@@ -34,9 +34,12 @@ export async function submit(
   });
 }
 
+/** Services that are started again are back by then. */
+const startsAgainMs = 20_000;
+
 export function wait(jobId: string, options: Json): Promise<number> {
   return withClient(async (client) => {
-    await knownJob(client, jobId);
+    await knownJob(client, jobId, startsAgainMs);
     const result = await client.wait(jobId);
     if (options.json) printJson(resultJson(result));
     else print(`${printable(summaryOf(result))}\n`);

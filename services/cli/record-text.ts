@@ -146,8 +146,13 @@ function finishedLines(event: JobFinished): Line[] {
   return [
     [
       'ran',
-      `${formatMs(usage.wallMicros / 1000)}, CPU ${formatMs(cpuMsOf(event))}, peak ${formatBytes(usage.peakMemoryBytes)}, ` +
-        `${plural(usage.peakProcesses, 'process', 'processes')}, ${event.runtime} on ${event.executor}`,
+      [
+        formatMs(usage.wallMicros / 1000),
+        `CPU ${formatMs(cpuMsOf(event))}`,
+        `peak ${usage.peakMemoryBytes === null ? 'unknown' : formatBytes(usage.peakMemoryBytes)}`,
+        ...(usage.peakProcesses === null ? [] : [plural(usage.peakProcesses, 'process', 'processes')]),
+        `${event.runtime} on ${event.executor}`,
+      ].join(', '),
     ],
     ...listed(
       'killed',

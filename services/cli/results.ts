@@ -49,7 +49,9 @@ function explainFinished(finished: JobFinished): string | null {
     case 'cpu_time_exceeded':
       return `the plugin exceeded its CPU time; it used ${formatMs(cpuMsOf(finished))}`;
     case 'memory_exceeded':
-      return `the plugin exceeded its memory limit; its peak was ${formatBytes(usage.peakMemoryBytes)}`;
+      return usage.peakMemoryBytes === null
+        ? 'the plugin exceeded its memory limit'
+        : `the plugin exceeded its memory limit; its peak was ${formatBytes(usage.peakMemoryBytes)}`;
     case 'output_exceeded':
       return `the plugin exceeded its output limit; it wrote ${formatBytes(finished.stdout.totalBytes)} and ${formatBytes(finished.stderr.totalBytes)}`;
     case 'syscall_denied':

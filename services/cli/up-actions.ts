@@ -1,16 +1,12 @@
 /** What `sandbus up` and `sandbus topology` do. */
-import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
 import type { Server } from 'node:net';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { z } from 'zod';
 import { commonShape, loadConfig, positiveNumber, wholeNumber } from '../platform/config.ts';
 import { UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
 import { inboxPrefix } from '../platform/nats-permissions.ts';
-import { encodePolicy } from '../trust/index.ts';
-import { defaultPolicy } from './default-policy.ts';
+import { ensurePolicy } from './default-policy.ts';
 import { defaultGraceMs, startAll } from './system.ts';
 
 /** Where queries are answered unless somebody else has the port. */
@@ -32,7 +28,8 @@ export async function up(options: { port: string; state?: string }): Promise<num
   if (!port.success) throw new UsageError(`--port ${options.port}: must be 0 to 65535`);
   const stateDir = options.state ?? config.SANDBUS_STATE_DIR;
   const say = (text: string) => void process.stderr.write(`${text}\n`);
-  await ensurePolicy(stateDir, say);
+  const policy = await ensurePolicy(stateDir);
+  if (policy !== null) say(`wrote ${policy}: the most that any job may ask for`);
   const asked = stopAsked();
   const graceMs = config.SANDBUS_GRACE_MS;
   const queryAddress = config.SANDBUS_QUERY_ADDRESS ?? `127.0.0.1:${await portOrAnother(usualQueryPort)}`;
@@ -61,17 +58,6 @@ export async function up(options: { port: string; state?: string }): Promise<num
   });
   await system.stop();
   return failure === null ? 0 : 1;
-}
-
-/** A first start gets a policy file to edit; without one, everything would be refused. */
-async function ensurePolicy(stateDir: string, say: (text: string) => void): Promise<void> {
-  const file = join(stateDir, 'policy.json');
-  if (existsSync(file)) return;
-  const encoded = encodePolicy(defaultPolicy);
-  if (!encoded.ok) throw new Error(encoded.detail);
-  await mkdir(stateDir, { recursive: true, mode: 0o700 });
-  await writeFile(file, encoded.value, { flag: 'wx', mode: 0o600 });
-  say(`wrote ${file}: the most that any job may ask for`);
 }
 
 /** Makes everything that services expect in a NATS server. */

@@ -3,11 +3,11 @@
  * the ledger. A live record is used only if it is certainly the next one; in any doubt the ledger is read.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { OperationalError } from '../platform/errors.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import { subjects } from '../platform/topology.ts';
 import type { AuditReader, Entry, Page } from './audit-read.ts';
 import { decodeEntry } from './audit-read.ts';
+import { isAway } from './request.ts';
 
 export interface RecordsOptions {
   /** Only those of this job. */
@@ -116,9 +116,7 @@ async function patiently(
       return await ask();
     } catch (error) {
       if (signal?.aborted === true) return null;
-      const transient =
-        error instanceof OperationalError && /^(NO_SERVICE|REQUEST_FAILED|UNAVAILABLE)$/.test(error.code);
-      if (!transient || performance.now() > giveUpAt) throw error;
+      if (!isAway(error) || performance.now() > giveUpAt) throw error;
       await delay(500);
     }
   }

@@ -16,6 +16,10 @@ export async function request(
   return reply;
 }
 
+/** Whether a request failed because nobody answered: services that start again are back in a while. */
+export const isAway = (error: unknown): boolean =>
+  error instanceof OperationalError && /^(NO_SERVICE|REQUEST_FAILED|UNAVAILABLE)$/.test(error.code);
+
 /** A JSON reply. Services are trusted to keep their own contract, so its shape is not checked again. */
 export function parseReply<T>(data: Uint8Array): T {
   return JSON.parse(Buffer.from(data).toString('utf8')) as T;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { JobFinished, JobRouted } from '../../schemas/generated/events.ts';
-import { encode } from '../platform/codec.ts';
+import { decodeAs, encode } from '../platform/codec.ts';
 import type { StopReason } from './decide.ts';
 import { finishedFromResult, finishedWithoutResult, fitted } from './finished.ts';
 import { parseLauncherResult } from './launcher-result.ts';
@@ -136,6 +136,15 @@ test('what the launcher measured is in the event, what it could not measure has 
     event.skippedOutputs.map(({ name, reason }) => `${name} ${reason}`),
     ['l symlink'],
   );
+});
+
+test('what the kernel does not say is unknown, not zero, and the job has its result', () => {
+  const usage = { ...said.usage, peakMemoryBytes: null, peakProcesses: null };
+  const outcome = 'memory-exceeded';
+  const event = finishedFromResult(facts, result({ outcome, usage }), nothing, null);
+  const read = decodeAs('JobFinished', encode('JobFinished', event));
+  assert.deepEqual([read.usage.peakMemoryBytes, read.usage.peakProcesses], [null, null]);
+  assert.equal(read.outcome, 'memory_exceeded');
 });
 
 test('an event that is too large loses list entries, counted, never outputs', () => {

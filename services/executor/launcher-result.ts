@@ -65,8 +65,9 @@ const resultShape = z.strictObject({
     wallMs: ms,
     userMs: ms,
     systemMs: ms,
-    peakMemoryBytes: count,
-    peakProcesses: count,
+    /** Null where the kernel does not say. */
+    peakMemoryBytes: count.nullable(),
+    peakProcesses: count.nullable(),
     throttledMs: ms,
   }),
   stdin: z.strictObject({ bytes: count }),

@@ -73,11 +73,15 @@ function pluginAttributes(result: LauncherResult): Record<string, string | numbe
   return {
     'sandbus.outcome': result.outcome,
     'sandbus.denials': denialsIn(result),
-    'sandbus.memory.peak_bytes': usage.peakMemoryBytes,
+    ...peakAttribute(usage),
     'sandbus.cpu.user_ms': usage.userMs,
     'sandbus.cpu.system_ms': usage.systemMs,
     ...(exitCode === null ? {} : { 'process.exit.code': exitCode }),
   };
+}
+
+function peakAttribute({ peakMemoryBytes }: { readonly peakMemoryBytes: number | null }) {
+  return peakMemoryBytes === null ? {} : { 'sandbus.memory.peak_bytes': peakMemoryBytes };
 }
 
 /** Attributes of the `execute` span, and its status. Outcomes are written as the documents write them. */
@@ -87,7 +91,7 @@ export function describeEnd(span: Span, event: JobFinished): void {
     'sandbus.outcome': outcome,
     'sandbus.attempt': event.attempt,
     'sandbus.denials': event.denials.reduce((sum, { count }) => sum + count, 0),
-    'sandbus.memory.peak_bytes': event.usage.peakMemoryBytes,
+    ...peakAttribute(event.usage),
   });
   if (event.exitCode !== null) span.setAttribute('process.exit.code', event.exitCode);
   const fault = faultOf(outcome, event.exitCode, event.signal, event.error?.message);

@@ -109,7 +109,7 @@ export function verified(job: JobRef, keyId: string, sha256: string): Uint8Array
     ...{ ...job, verifiedAt: 1, submissionSequence: 1, plugin: { name: 'hello.sh', sha256, size: 1 } },
     ...{ contentHead: Buffer.from('#!'), envelope: Buffer.from('{}'), keyIds: [keyId] },
     ...{ trustStoreVersion: 1, trustStoreDigest: '', policyDigest: '' },
-    ...{ signedRuntime: 'bash', signedArchitecture: null },
+    ...{ signedRuntime: 'bash', signedArchitecture: null, concurrency: null },
     spec: {
       ...{ args: [], env: {}, stdin: null, inputs: [], limits, requiresGpu: false, network: 'none' },
       ...{ maxAttempts: 1, deadline: 1, labels: {} },

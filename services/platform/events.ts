@@ -1,6 +1,6 @@
 /** Publishing and reading events: subject, id, cause and trace context in one place. */
 import type { EventName, Events } from './codec.ts';
-import { decodeAs, encode } from './codec.ts';
+import { decodeAs, encode, unknownSchema } from './codec.ts';
 import { OperationalError, PoisonError } from './errors.ts';
 import type { EventIdentity, Signable, Verdict } from './event-keys.ts';
 import type { Bus, Delivery, Headers, Published, StreamMessage } from './nats/bus.ts';
@@ -114,14 +114,23 @@ type FromStream = StreamMessage & Partial<Pick<Delivery, 'deliveryCount'>>;
 /** Reason of the dead letters of events that are not by who may say them. */
 export const badSignature = 'BAD_EVENT_SIGNATURE';
 
-/** As readJobEvent, for what services say: signature first. */
+/**
+ * As readJobEvent, for what services say: signature first. What a service has signed is no garbage: where its schema is not
+ * known, a newer version wrote it, and this one is upgraded soon. Throws OperationalError NEWER_SCHEMA then.
+ */
 export function readServiceEvent<N extends EventName>(
   bus: Bus,
   name: N,
   message: FromStream,
 ): Events[N] & JobRef {
   checkSigned(bus, message);
-  return readJobEvent(name, message);
+  try {
+    return readJobEvent(name, message);
+  } catch (error) {
+    if (!(error instanceof PoisonError) || error.code !== unknownSchema) throw error;
+    const detail = `${message.subject} was written by a newer version: upgrade this service (${error.message})`;
+    throw new OperationalError('NEWER_SCHEMA', detail, { retryMs: 5000 });
+  }
 }
 
 /**

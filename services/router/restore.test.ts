@@ -11,8 +11,8 @@ const spec: Evidence['verified']['spec'] = {
   ...{ network: 'none', maxAttempts: 2, deadline: 5_000_000, labels: {} },
 };
 const verifiedOnly: Evidence = {
-  verified: { ...job, submissionSequence: 3, spec },
-  ...{ verifiedSequence: 7, traceparent: null, route: null, started: null, terminal: null, concurrency: 4 },
+  verified: { ...job, submissionSequence: 3, spec, concurrency: 4 },
+  ...{ verifiedSequence: 7, traceparent: null, route: null, started: null, terminal: null },
 };
 const route = { runtime: 'bash', deviceClass: 'cpu' } as const;
 const started = { attempt: 1, executor: 'host-1' };

@@ -18,21 +18,23 @@ import { handleCancel } from './handler.ts';
 
 /** What the bus has of a job. */
 export interface Evidence {
-  readonly verified: Pick<JobVerified & JobRef, 'tenant' | 'jobId' | 'submissionSequence' | 'spec'>;
+  readonly verified: Pick<
+    JobVerified & JobRef,
+    'tenant' | 'jobId' | 'submissionSequence' | 'spec' | 'concurrency'
+  >;
   readonly verifiedSequence: number;
   readonly traceparent: string | null;
   readonly route: Route | null;
   /** Of the last start. */
   readonly started: { readonly attempt: number; readonly executor: string } | null;
   readonly terminal: StreamMessage | null;
-  readonly concurrency: number | null;
 }
 
 /** The entry of a job that has lost its own. Pure. */
 export function restoredEntry(evidence: Evidence): JobEntry {
-  const { verified, route, started, terminal, concurrency, traceparent } = evidence;
+  const { verified, route, started, terminal, traceparent } = evidence;
   const { deadline, maxAttempts } = verified.spec;
-  const { submissionSequence } = verified;
+  const { submissionSequence, concurrency } = verified;
   const open = openEntry(verified, { submissionSequence, traceparent, deadline, maxAttempts, concurrency });
   if (terminal !== null) return endedEntry(open, outgoingOf(terminal));
   if (started !== null) return { ...open, ...route, ...started, state: 'started' };
@@ -56,17 +58,11 @@ const marginMs = 2_000;
 export class Restoration {
   readonly #parts: RouterParts;
   readonly #isKnown: (key: string) => boolean;
-  /** Tenant → the most of its jobs that may be under way, as it was last seen. */
-  readonly #concurrency = new Map<string, number | null>();
   #sinceMs: number | null = null;
 
   constructor(parts: RouterParts, isKnown: (key: string) => boolean) {
     this.#parts = parts;
     this.#isKnown = isKnown;
-  }
-
-  see({ tenant, concurrency }: JobEntry): void {
-    this.#concurrency.set(tenant, concurrency);
   }
 
   /** The bucket is new, or we are: some jobs may have no entry. */
@@ -131,7 +127,6 @@ export class Restoration {
       route: route === null ? null : { runtime: route.runtime, deviceClass: route.deviceClass },
       started: started === null ? null : { attempt: started.attempt, executor: started.executor },
       terminal: ends.find((end) => end !== null && this.#isSigned(end)) ?? null,
-      concurrency: this.#concurrency.get(verified.tenant) ?? null,
     };
   }
 

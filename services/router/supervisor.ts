@@ -48,7 +48,6 @@ export async function startSupervisor(parts: RouterParts): Promise<Supervisor> {
     if (snapshot === null) parts.admission.forget(key);
     else {
       parts.admission.see(snapshot.entry);
-      restoration.see(snapshot.entry);
     }
     if (snapshot === null || snapshot.entry.state === 'ended') {
       if (jobs.has(key)) letGo();

@@ -18,9 +18,3 @@ export function newUserKey(): UserKey {
 export function seedIn(text: string): string | null {
   return /^SU[A-Z2-7]{56}$/m.exec(text)?.[0] ?? null;
 }
-
-/** The public key of a credentials file, or null. */
-export function publicKeyIn(text: string): string | null {
-  const seed = seedIn(text);
-  return seed === null ? null : nkeys.fromSeed(Buffer.from(seed)).getPublicKey();
-}
