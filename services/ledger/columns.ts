@@ -50,6 +50,9 @@ export const jobProgress = [
   'updated_at_ms',
 ] as const;
 
+/** What most of the others change besides. The indexes of these are written in the order of jobs; that of traces is not. */
+export const jobMore = [...jobProgress, 'plugin', 'plugin_sha256', 'key_ids', 'outcome'] as const;
+
 /** What identifies a job, and what never changes of it. */
 const fixedOfJob: readonly string[] = ['tenant', 'job_id', 'first_sequence'];
 export const jobUpdate = written.job

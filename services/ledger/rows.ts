@@ -47,6 +47,15 @@ export const jobProgressCells = (job: JobRow): Cell[] => [
   job.updatedAtMs,
 ];
 
+/** In the order of `jobMore`. */
+export const jobMoreCells = (job: JobRow): Cell[] => [
+  ...jobProgressCells(job),
+  job.plugin,
+  job.pluginSha256,
+  JSON.stringify(job.keyIds),
+  job.outcome,
+];
+
 export function spanCells(span: StoredSpan): Cell[] {
   const { traceId, spanId, parentSpanId, service, name, kind, startMicros, endMicros } = span;
   return [

@@ -7,13 +7,15 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 
 /** So that a burst is shared by the threads, and answers come while the rest is checked. */
-const mostChecks = 64;
+const mostChecks = 128;
 const mostThreads = 4;
 /**
  * On their way to one thread: enough that it has work while its caller commits a batch, and no more, so that a burst is
  * shared by the threads as they get done.
  */
-const mostMessages = 8;
+const mostMessages = 4;
+/** A thread that has so many has work until more have gathered for it. */
+const enoughMessages = 2;
 
 /**
  * One message to a thread. Of each check the number of its key and the length of the signed bytes (4 bytes each, big-endian),
@@ -61,7 +63,7 @@ export class SignatureChecks {
       const free = this.#threads.reduce((least, thread) =>
         thread.messages < least.messages ? thread : least,
       );
-      if (free.messages >= mostMessages) return;
+      if (free.messages >= (this.#queue.length < mostChecks ? enoughMessages : mostMessages)) return;
       free.send(this.#queue.splice(0, mostChecks));
     }
   }

@@ -1,10 +1,10 @@
 /** Writing a ledger in SQLite, by the one process that holds its lock file. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Cause, JobRef } from '../../platform/topology.ts';
-import { jobProgress, jobUpdate, written } from '../columns.ts';
+import { jobMore, jobProgress, jobUpdate, written } from '../columns.ts';
 import { checkHead } from '../faults.ts';
 import { jobKey } from '../keys.ts';
-import { jobCells, jobProgressCells, recordCells, spanCells } from '../rows.ts';
+import { jobCells, jobMoreCells, jobProgressCells, recordCells, spanCells } from '../rows.ts';
 import type {
   BatchKeys,
   Changes,
@@ -72,11 +72,11 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
 
   #writeJob(job: JobRow): void {
     const before = this.#recent.job(jobKey(job));
-    if (before !== undefined && onlyGoesOn(before, job)) {
-      this.#statements.jobGoesOn.run(...jobProgressCells(job), job.tenant, job.jobId);
-      return;
-    }
-    this.#statements.job.run(...jobCells(job));
+    const { tenant, jobId } = job;
+    if (before === undefined || isFoundOtherwise(before, job)) this.#statements.job.run(...jobCells(job));
+    else if (onlyGoesOn(before, job)) this.#statements.jobGoesOn.run(...jobProgressCells(job), tenant, jobId);
+    else this.#statements.jobHasMore.run(...jobMoreCells(job), tenant, jobId);
+    if (before?.keyIds === job.keyIds) return;
     for (const keyId of job.keyIds) this.#statements.jobKey.run(keyId, job.firstSequence);
   }
 
@@ -142,18 +142,22 @@ export class SqliteWriter extends SqliteReader implements LedgerWriter {
   }
 }
 
+/** SQLite writes the indexes of all columns that a statement names, changed or not. This is about all of them. */
+const isFoundOtherwise = (before: JobRow, after: JobRow): boolean =>
+  before.submittedAtMs !== after.submittedAtMs || before.traceId !== after.traceId;
+
 /** True when nothing changes by which jobs are found: then no index has to be written. */
 const onlyGoesOn = (before: JobRow, after: JobRow): boolean =>
   before.plugin === after.plugin &&
   before.pluginSha256 === after.pluginSha256 &&
   before.keyIds === after.keyIds &&
-  before.outcome === after.outcome &&
-  before.submittedAtMs === after.submittedAtMs &&
-  before.traceId === after.traceId;
+  before.outcome === after.outcome;
 
 function prepare(database: DatabaseSync) {
   const insert = (table: keyof typeof written, verb = 'INSERT') =>
     `${verb} INTO ${table} (${written[table].join(', ')}) VALUES (${written[table].map(() => '?').join(', ')})`;
+  const update = (columns: readonly string[]) =>
+    `UPDATE job SET ${columns.map((column) => `${column} = ?`).join(', ')} WHERE tenant = ? AND job_id = ?`;
   return {
     record: database.prepare(insert('record')),
     subtree: database.prepare('INSERT INTO subtree (level, number, hash) VALUES (?, ?, ?)'),
@@ -164,9 +168,8 @@ function prepare(database: DatabaseSync) {
       'INSERT INTO stream (name, epoch) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch',
     ),
     job: database.prepare(`${insert('job')} ON CONFLICT (tenant, job_id) DO UPDATE SET ${jobUpdate}`),
-    jobGoesOn: database.prepare(
-      `UPDATE job SET ${jobProgress.map((column) => `${column} = ?`).join(', ')} WHERE tenant = ? AND job_id = ?`,
-    ),
+    jobGoesOn: database.prepare(update(jobProgress)),
+    jobHasMore: database.prepare(update(jobMore)),
     jobKey: database.prepare('INSERT OR IGNORE INTO job_key (key_id, first_sequence) VALUES (?, ?)'),
     feed: database.prepare(
       'SELECT ledger_sequence AS ledgerSequence, stream_sequence AS streamSequence FROM feed',
