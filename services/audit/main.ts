@@ -73,6 +73,7 @@ async function run(
   const ledger = await Ledger.open(store);
   const feed = new Feed(bus);
   await catchUpIfPossible(ledger, feed, context);
+  await bus.identity?.prepareAside();
   const waiters = new Waiters(pollLimits);
   const turn = () => committer.letCommitsGoFirst();
   const spans = new CommitSpans(store, telemetry, log, turn);

@@ -55,6 +55,8 @@ export interface EventIdentity {
   /** The same two, with the arithmetic on another thread: for whoever has many to do. */
   signAside(event: Signable): Promise<string>;
   checkAside(message: SignedMessage): Promise<Verdict>;
+  /** Resolves when checking aside needs no start any more. */
+  prepareAside(): Promise<void>;
 }
 
 const signInPool = promisify(sign);
@@ -194,6 +196,10 @@ export class EventKeys implements EventIdentity {
     return this.#checks
       .check(claim.key, claim.bytes, claim.signature)
       .then((isValid) => verdictOn(claim, isValid));
+  }
+
+  prepareAside(): Promise<void> {
+    return this.#checks.start();
   }
 
   /** For who checks thousands a second: looks at the file's times a few times a second only. */

@@ -27,5 +27,6 @@ export async function everyService(stateDir: string): Promise<EventIdentity> {
     signAside: async (event) => authorOf(event).signAside(event),
     check: (message) => anyKeys.check(message),
     checkAside: (message) => anyKeys.checkAside(message),
+    prepareAside: () => anyKeys.prepareAside(),
   };
 }

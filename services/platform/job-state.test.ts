@@ -112,7 +112,14 @@ for (const [service, says] of sayers)
       return { sequence: 1, duplicate: false };
     };
     const [sign, check] = [() => 'x', () => assert.fail()];
-    const identity = { service, sign, check, signAside: async () => sign(), checkAside: check };
+    const identity = {
+      service,
+      sign,
+      check,
+      signAside: async () => sign(),
+      checkAside: check,
+      prepareAside: async () => {},
+    };
     assert.equal(await republish({ publish, identity }, ended), true);
     assert.equal(said.length, says ? 1 : 0);
   });

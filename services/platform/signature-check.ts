@@ -53,16 +53,24 @@ export class SignatureChecks {
     });
   }
 
-  /** While all threads are busy, more gather: a message costs about as much for one check as for all that it can hold. */
-  #send(): void {
+  /** Resolves when the threads can check: each takes some tenths of a second to start. Rejects when one cannot. */
+  async start(): Promise<void> {
+    await Promise.all(this.#started().map(({ ready }) => ready));
+  }
+
+  #started(): readonly CheckThread[] {
     this.#threads ??= Array.from(
       { length: Math.min(mostThreads, availableParallelism()) },
       () => new CheckThread(() => this.#send()),
     );
+    return this.#threads;
+  }
+
+  /** While all threads are busy, more gather: a message costs about as much for one check as for all that it can hold. */
+  #send(): void {
+    const threads = this.#started();
     while (this.#queue.length > 0) {
-      const free = this.#threads.reduce((least, thread) =>
-        thread.messages < least.messages ? thread : least,
-      );
+      const free = threads.reduce((least, thread) => (thread.messages < least.messages ? thread : least));
       if (free.messages >= (this.#queue.length < mostChecks ? enoughMessages : mostMessages)) return;
       free.send(this.#queue.splice(0, mostChecks));
     }
@@ -76,6 +84,9 @@ class CheckThread {
   readonly #sent: (readonly Check[])[] = [];
   readonly #numbers = new Map<KeyObject, number>();
   readonly #onFree: () => void;
+  readonly #answered = Promise.withResolvers<void>();
+  /** Resolves with its first answer. */
+  readonly ready = this.#answered.promise;
   #failure: Error | null = null;
 
   constructor(onFree: () => void) {
@@ -86,6 +97,9 @@ class CheckThread {
     );
     this.#worker.on('exit', () => this.#fail(new Error('the thread that checks signatures has ended')));
     this.#worker.unref();
+    this.ready.catch(() => undefined);
+    // Nothing to check: the answer says that it runs.
+    this.send([]);
   }
 
   /** On their way. */
@@ -107,12 +121,14 @@ class CheckThread {
   #settle(verdicts: Uint8Array): void {
     const checks = this.#sent.shift() ?? [];
     if (this.#sent.length === 0) this.#worker.unref();
+    this.#answered.resolve();
     for (const [index, { resolve }] of checks.entries()) resolve(verdicts[index] === 1);
     this.#onFree();
   }
 
   #fail(error: Error): void {
     this.#failure ??= error;
+    this.#answered.reject(this.#failure);
     for (const checks of this.#sent.splice(0)) rejectAll(checks, this.#failure);
     this.#onFree();
   }
