@@ -5,12 +5,13 @@
 import { stringify } from 'yaml';
 import { z } from 'zod';
 import { bodyShape } from '../services/audit/requests.ts';
-import type { ServiceName } from '../services/platform/topology.ts';
 import {
   authors,
   chunkBytes,
+  deviceClasses,
   headerNames,
   inlineBytes,
+  runtimes,
   serviceEventKinds,
   subjects,
   submitterEventKinds,
@@ -39,8 +40,8 @@ const parameters: Readonly<Record<string, Json>> = {
   tenant: { description: 'Lower-case letters, digits, _ and -; at most 63.' },
   jobId: { description: 'A UUIDv7 (RFC 9562) in lower case, chosen by the submitter.' },
   kind: { description: 'The kind of the job event that was recorded, routed among them.' },
-  runtime: { enum: ['native', 'python', 'node', 'ruby', 'bash'] },
-  deviceClass: { enum: ['cpu', 'gpu'] },
+  runtime: { enum: runtimes },
+  deviceClass: { enum: deviceClasses },
   stream: { enum: ['stdout', 'stderr'] },
   service: { description: 'The service whose spans they are.' },
   sha256: { description: 'Digest of the whole file, in lower-case hex.' },
@@ -58,15 +59,15 @@ interface Channel {
   readonly open: boolean;
 }
 
-const saidBy = (services: readonly ServiceName[] | undefined): string =>
-  services === undefined ? 'submitters' : services.join(', ');
+/** By whom: the services that may say it, or else submitters. */
+const saidBy = (subject: string): string => `Said by: ${authors.get(subject)?.join(', ') ?? 'submitters'}.`;
 
 const jobChannels = ([...submitterEventKinds, ...serviceEventKinds] as const).map((kind): Channel => {
   const open = (submitterEventKinds as readonly string[]).includes(kind);
   return {
     name: `job-${kind}`,
     address: subjects.job(kind, job),
-    summary: `Said by: ${saidBy(authors.get(`job.${kind}`))}. JetStream.`,
+    summary: `${saidBy(`job.${kind}`)} JetStream.`,
     message: eventOf[kind],
     action: open ? 'receive' : 'send',
     open,
@@ -81,7 +82,7 @@ const channels: readonly Channel[] = [
       { runtime: token('runtime') as never, deviceClass: token('deviceClass') as never },
       job,
     ),
-    summary: 'Said by: router. JetStream; one consumer for each runtime and device class.',
+    summary: `${saidBy('work')} JetStream; one consumer for each runtime and device class.`,
     message: 'JobRouted',
     action: 'send',
     open: false,
@@ -89,7 +90,7 @@ const channels: readonly Channel[] = [
   {
     name: 'log',
     address: subjects.log(job, token('stream') as never),
-    summary: 'Said by: executor. Output while a job runs; kept for a day.',
+    summary: `${saidBy('log')} Output while a job runs; kept for a day.`,
     message: 'LogChunk',
     action: 'send',
     open: false,
@@ -105,7 +106,7 @@ const channels: readonly Channel[] = [
   {
     name: 'audit',
     address: subjects.audit(job, token('kind')),
-    summary: 'Said by: audit. Each record as it is committed; subscribe, or read the stream AUDIT.',
+    summary: `${saidBy('audit')} Each record as it is committed; subscribe, or read the stream AUDIT.`,
     message: 'AuditRecord',
     action: 'send',
     open: true,
@@ -113,7 +114,7 @@ const channels: readonly Channel[] = [
   {
     name: 'audit-checkpoint',
     address: subjects.auditCheckpoint,
-    summary: 'Said by: audit. Signed heads of the Merkle tree.',
+    summary: `${saidBy(subjects.auditCheckpoint)} Signed heads of the Merkle tree.`,
     message: 'AuditCheckpoint',
     action: 'send',
     open: true,

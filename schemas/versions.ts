@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import avro from 'avsc';
 import { schemaFiles, schemaFingerprint } from '../services/platform/codec.ts';
-import { fingerprintBytes, fingerprintKey } from '../services/platform/fingerprint.ts';
+import { fingerprintKey, singleObjectHeader } from '../services/platform/fingerprint.ts';
 
 export const versionsFolder = join(import.meta.dirname, 'versions');
 
@@ -148,7 +148,7 @@ const isUnion = (schema: Schema): schema is readonly Schema[] => Array.isArray(s
 function golden(schema: Schema): Golden {
   const type = typeOf(schema);
   const value = new Sample(schema).value(schema, 'event');
-  const header = Buffer.concat([Buffer.from([0xc3, 0x01]), fingerprintBytes(schemaFingerprint(schema))]);
+  const header = singleObjectHeader(schemaFingerprint(schema));
   return {
     value: JSON.parse(type.toString(value)),
     bytes: Buffer.concat([header, type.toBuffer(value)]).toString('hex'),

@@ -2,12 +2,11 @@
  * Records of the ledger as one sequence without gap or double: live ones as they are published, all others by reading
  * the ledger. A live record is used only if it is certainly the next one; in any doubt the ledger is read.
  */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Bus } from '../platform/nats/bus.ts';
 import { subjects } from '../platform/topology.ts';
-import type { AuditReader, Entry, Page } from './audit-read.ts';
+import type { AuditReader, Entry } from './audit-read.ts';
 import { decodeEntry } from './audit-read.ts';
-import { isAway } from './request.ts';
+import { patiently } from './request.ts';
 
 export interface RecordsOptions {
   /** Only those of this job. */
@@ -98,27 +97,14 @@ async function* readLedger(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Entry, void> {
   for (let next = after, more = true; more && signal?.aborted !== true; ) {
-    const page = await patiently(() => reader.records({ after: next, jobId, limit: recordsPerPage }), signal);
+    const page = await patiently(
+      () => reader.records({ after: next, jobId, limit: recordsPerPage }),
+      patienceMs,
+      signal,
+    );
     if (page === null) return;
     yield* page.items;
     ({ next, more } = page);
-  }
-}
-
-/** Tries until there is an answer; null when `signal` ends it first. */
-async function patiently(
-  ask: () => Promise<Page<Entry>>,
-  signal: AbortSignal | undefined,
-): Promise<Page<Entry> | null> {
-  const giveUpAt = performance.now() + patienceMs;
-  for (;;) {
-    try {
-      return await ask();
-    } catch (error) {
-      if (signal?.aborted === true) return null;
-      if (!isAway(error) || performance.now() > giveUpAt) throw error;
-      await delay(500);
-    }
   }
 }
 

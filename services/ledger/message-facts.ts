@@ -73,6 +73,6 @@ function givenId(message: StreamMessage): string | null {
 
 function signerOf(message: StreamMessage, id: string | null): string {
   if (message.stream === 'SUBMISSIONS') return 'submitter';
-  const author = id?.slice(0, id.indexOf(':'));
+  const author = id?.split(':', 1)[0];
   return serviceNames.find((service) => service === author) ?? 'unknown';
 }

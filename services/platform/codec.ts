@@ -10,7 +10,7 @@ import { eventNames } from '../../schemas/generated/events.ts';
 import type { AvroSchema } from './avro-bounds.ts';
 import { assertAvroBody } from './avro-bounds.ts';
 import { PoisonError } from './errors.ts';
-import { crc64Avro, fingerprintBytes, fingerprintKey } from './fingerprint.ts';
+import { crc64Avro, fingerprintKey, singleObjectHeader } from './fingerprint.ts';
 
 export type * from '../../schemas/generated/events.ts';
 
@@ -53,7 +53,7 @@ function loadCodec(name: EventName): Codec {
   const schema = JSON.parse(text) as AvroSchema;
   const type = avro.Type.forSchema(schema as avro.Schema);
   const fingerprint = schemaFingerprint(schema);
-  const header = Buffer.concat([Buffer.from([0xc3, 0x01]), fingerprintBytes(fingerprint)]);
+  const header = singleObjectHeader(fingerprint);
   const read = (body: Buffer): unknown => type.fromBuffer(body);
   return { name, type, schema, header, key: fingerprintKey(fingerprint), text, read };
 }

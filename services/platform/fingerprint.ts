@@ -24,6 +24,11 @@ export function fingerprintBytes(fingerprint: bigint): Uint8Array {
   return bytes;
 }
 
+/** What single-object encoding puts before a body: C3 01 and the fingerprint (Avro specification, "Single-object encoding"). */
+export function singleObjectHeader(fingerprint: bigint): Buffer {
+  return Buffer.concat([Buffer.from([0xc3, 0x01]), fingerprintBytes(fingerprint)]);
+}
+
 /** Key of a schema in the KV bucket `schemas`: the little-endian bytes in hex, as they stand in a message. */
 export function fingerprintKey(fingerprint: bigint): string {
   return Buffer.from(fingerprintBytes(fingerprint)).toString('hex');

@@ -35,6 +35,7 @@ export { DEFAULT_LIMITS, type EffectiveLimits, type RequestedLimits } from './li
 export {
   type Ceilings,
   ceilingsOf,
+  concurrencyOf,
   encodePolicy,
   type Policy,
   type PolicyContent,

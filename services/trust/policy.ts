@@ -59,6 +59,10 @@ export function ceilingsOf(policy: Policy, tenant: string): Ceilings {
   return policy.tenants.get(tenant) ?? policy.default;
 }
 
+/** How many jobs of a tenant may be under way at one time; null, no limit, while there is no policy. */
+export const concurrencyOf = (policy: Policy | null, tenant: string): number | null =>
+  policy === null ? null : ceilingsOf(policy, tenant).concurrency;
+
 /** Writes a policy file; refuses what could not be read back. */
 export function encodePolicy(content: PolicyContent): Checked<Uint8Array> {
   const bytes = new Uint8Array(Buffer.from(`${JSON.stringify(content, null, 2)}\n`));

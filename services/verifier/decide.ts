@@ -2,7 +2,7 @@
 import type { JobRejected, JobSpec, JobSubmitted, JobVerified } from '../../schemas/generated/events.ts';
 import { toMicros } from '../platform/clock.ts';
 import type { EnvelopeMemory, Policy, Rejection, RejectReason, Trusted, TrustStore } from '../trust/index.ts';
-import { ceilingsOf, decideTrust } from '../trust/index.ts';
+import { concurrencyOf, decideTrust } from '../trust/index.ts';
 import { findFault } from './form.ts';
 
 /** The plugin's bytes as the verifier found them. */
@@ -117,7 +117,7 @@ function verified(job: JobSubmitted, facts: VerifyFacts, plugin: PluginFacts, tr
     signedRuntime: trust.statement.runtime,
     signedArchitecture: trust.statement.architecture,
     spec,
-    concurrency: facts.policy === null ? null : ceilingsOf(facts.policy, tenant).concurrency,
+    concurrency: concurrencyOf(facts.policy, tenant),
   };
 }
 

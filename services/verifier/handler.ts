@@ -14,7 +14,7 @@ import { eventId, headerNames, kvKey, subjects } from '../platform/topology.ts';
 import { formatTraceparent, newTraceParent, parseTraceparent } from '../platform/traceparent.ts';
 import type { WatchedFile } from '../platform/watched-file.ts';
 import type { EnvelopeMemory, Policy } from '../trust/index.ts';
-import { ceilingsOf } from '../trust/index.ts';
+import { concurrencyOf } from '../trust/index.ts';
 import type { TrustStoreKeeper } from '../trust-store/keeper.ts';
 import type { VerifyDecision } from './decide.ts';
 import { deadlineOf, decideSubmission } from './decide.ts';
@@ -117,13 +117,12 @@ async function openJob(
   delivery: Delivery,
   traceparent: string,
 ): Promise<JobSnapshot> {
-  const policy = parts.policy.current();
   const entry = openEntry(job, {
     submissionSequence: delivery.sequence,
     traceparent,
     deadline: deadlineOf(job, delivery.publishedAtMs),
     maxAttempts: Math.max(1, job.maxAttempts),
-    concurrency: policy === null ? null : ceilingsOf(policy, job.tenant).concurrency,
+    concurrency: concurrencyOf(parts.policy.current(), job.tenant),
   });
   const snapshot = (await parts.states.create(entry)) ?? (await parts.states.read(job));
   if (snapshot === null)
