@@ -2,19 +2,20 @@
 import type { Outcome } from '../../schemas/generated/events.ts';
 import { decodeAs } from '../platform/codec.ts';
 import { OperationalError, PoisonError } from '../platform/errors.ts';
+import type { FromStream } from '../platform/events.ts';
 import { badSignature, checkSignedAside } from '../platform/events.ts';
-import type { Bus, Delivery, StreamMessage } from '../platform/nats/bus.ts';
+import type { Bus, StreamMessage } from '../platform/nats/bus.ts';
 import type { Cause, ServiceName } from '../platform/topology.ts';
 import { parseJobSubject } from '../platform/topology.ts';
 
 /** Throws PoisonError BAD_EVENT_SIGNATURE: the message is then kept in a dead letter, and is no event. */
-export function checkEvent(bus: Bus, delivery: Delivery): Promise<void> {
-  if (delivery.stream === 'SUBMISSIONS') return nothingToCheck;
-  return checkSignedAside(bus, delivery, (signer) => {
-    if (!maySay(signer, delivery))
+export function checkEvent(bus: Bus, message: FromStream): Promise<void> {
+  if (message.stream === 'SUBMISSIONS') return nothingToCheck;
+  return checkSignedAside(bus, message, (signer) => {
+    if (!maySay(signer, message))
       throw new PoisonError(
         badSignature,
-        `${delivery.subject}: the router may only say that an executor is lost`,
+        `${message.subject}: the router may only say that an executor is lost`,
       );
   });
 }

@@ -2,6 +2,7 @@
 import type { LedgerWriter, StoredSpan } from '../ledger/store.ts';
 import type { Clock } from '../platform/clock.ts';
 import type { Handler } from '../platform/consume.ts';
+import type { FromStream } from '../platform/events.ts';
 import { checkSigned } from '../platform/events.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import { checkEvent } from './authenticity.ts';
@@ -9,9 +10,12 @@ import type { Committer } from './committer.ts';
 import { GroupCommit } from './group-commit.ts';
 import { parseSpans } from './spans.ts';
 
+/** Resolves when the message is recorded. Rejects as a handler does, where it is no event or cannot be recorded now. */
+export type Recorder = (message: FromStream) => Promise<void>;
+
 /** Any bytes of a submitter are recorded; of services, those that a service stands by. */
-export function eventHandler(bus: Bus, committer: Committer): Handler {
-  return (delivery) => committer.record(delivery, checkEvent(bus, delivery));
+export function recorder(bus: Bus, committer: Committer): Recorder {
+  return (message) => committer.record(message, checkEvent(bus, message));
 }
 
 /** Throws PoisonError for what are no spans, or not by the service that they name. */

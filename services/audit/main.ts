@@ -22,13 +22,15 @@ import { auditConfig } from './config.ts';
 import { Downloads } from './downloads.ts';
 import { Expiry } from './expiry.ts';
 import { Feed } from './feed.ts';
-import { eventHandler, spanHandler } from './handler.ts';
+import type { Recorder } from './handler.ts';
+import { recorder, spanHandler } from './handler.ts';
 import { operate } from './operate.ts';
 import { Outbox } from './outbox.ts';
 import { serveQueries } from './query/server.ts';
 import { auditRead, wakeReaders } from './requests.ts';
 import { Retention } from './retention.ts';
 import { serveWhenClaimed } from './standby.ts';
+import { takeOver } from './take-over.ts';
 import { Waiters } from './waiters.ts';
 
 /** Messages of a stream on their way to one commit: one batch is committed while the next ones arrive and are checked. */
@@ -91,7 +93,9 @@ async function run(
   const workers = [...beside.ofCommits, beside.expiry, spans.worker];
   for (const worker of workers) worker.wake();
   const queries = await startQueries(context, config, store);
-  const loops = startLoops(context, committer, store);
+  const record = recorder(bus, committer);
+  await takeOver(bus, record, log);
+  const loops = startLoops(context, record, store);
   const answers = new Answers(context);
   answers.serve(requestFilters.auditRead, (request) => auditRead({ bus, store, waiters }, request));
   answers.serve(requestFilters.auditOperate, (request) => operate({ store, log }, request));
@@ -150,19 +154,18 @@ async function catchUpIfPossible(ledger: Ledger, feed: Feed, { log }: ServiceCon
   }
 }
 
-function startLoops({ bus, log, clock }: ServiceContext, committer: Committer, store: LedgerWriter): Loop[] {
+function startLoops({ bus, log, clock }: ServiceContext, record: Recorder, store: LedgerWriter): Loop[] {
   const deadLetter = deadLetterTo(bus, 'audit', () => clock.nowMs());
   const parts = { bus, log, deadLetter, maxDeliveries: Number.POSITIVE_INFINITY, confirmsAcks: false };
-  const events = eventHandler(bus, committer);
   return [
     consume({
       ...parts,
       consumer: consumers.auditSubmissions,
-      handler: events,
+      handler: record,
       slots: slots.submissions,
       batch,
     }),
-    consume({ ...parts, consumer: consumers.auditJobs, handler: events, slots: slots.jobs, batch }),
+    consume({ ...parts, consumer: consumers.auditJobs, handler: record, slots: slots.jobs, batch }),
     consume({
       ...parts,
       consumer: consumers.auditTraces,

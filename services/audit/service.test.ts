@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { encode } from '../platform/codec.ts';
-import { consumers, eventId, headerNames, noToken, subjects } from '../platform/topology.ts';
+import { ackWaitMs, consumers, eventId, headerNames, noToken, subjects } from '../platform/topology.ts';
 import {
   ackAll,
   askJson,
@@ -65,6 +65,32 @@ describe('recording', () => {
       records.map((record) => record.kind),
       ['submitted', 'verified', 'started'],
     );
+  });
+
+  test('what a writer before had been given is recorded at once, and before what came later', async () => {
+    await using f = await fixture();
+    const job = newJob();
+    const submitted = await submit(f.bus, job);
+    const started = await say(f.bus, job, 'started', Buffer.from('not avro'), submitted);
+    const forged = { [headerNames.signature]: 'AAAA', [headerNames.cause]: 'SUBMISSIONS:1' };
+    await f.bus.publish(subjects.job('verified', job), Buffer.from('a lie'), { headers: forged });
+    for (const stream of ['SUBMISSIONS', 'JOBS', 'JOBS']) await f.bus.pullNow(stream, 'audit');
+    // It has died. The bus holds these back until its time to ack them is over.
+    await say(f.bus, job, 'finished', Buffer.from('not avro'), submitted);
+    await f.startAudit();
+    const records = await eventually(
+      'the end',
+      async () => {
+        const found = await askRecords(f.bus, 'acme', job.jobId);
+        return found.at(-1)?.kind === 'finished' && found;
+      },
+      ackWaitMs / 2,
+    );
+    assert.deepEqual(
+      records.map((record) => record.kind),
+      ['submitted', 'started', 'finished'],
+    );
+    assert.equal(await f.bus.ackFloor('JOBS', 'audit'), started.sequence - 1, 'its next delivery is acked');
   });
 
   test('a submitter cannot choose event ids or causes', async () => {

@@ -109,7 +109,7 @@ function signerIn(verdict: Verdict, message: FromStream): ServiceName {
 }
 
 /** A delivery, or a message that was read from its stream. */
-type FromStream = StreamMessage & Partial<Pick<Delivery, 'deliveryCount'>>;
+export type FromStream = StreamMessage & Partial<Pick<Delivery, 'deliveryCount'>>;
 
 /** Reason of the dead letters of events that are not by who may say them. */
 export const badSignature = 'BAD_EVENT_SIGNATURE';

@@ -73,9 +73,11 @@ async function crashTest({
       inflicted.finished,
     ]);
     say(`all submitted, ${inflicted.done} faults done, ${starts.total} starts so far`);
-    const entries = await allEntries(system, jobs, ended.signal);
-    say(`the ledger has ${entries.length} records`);
+    await untilAllEnded(system, jobs, ended.signal);
     const unsaid = await busFaults(system);
+    // Not before the bus is empty: until then it holds events that are not recorded yet.
+    const entries = await readOn(system, []);
+    say(`the ledger has ${entries.length} records`);
     const broken = new Set([...inflicted.brokenExecutors].map((pid) => `${executorPrefix()}-${pid}`));
     const verdict = judge({ submissions, entries, startsOf: starts.of, broken: (name) => broken.has(name) });
     say(`outcomes: ${[...verdict.outcomes].map(([name, count]) => `${name} ${count}`).join(', ')}`);
@@ -102,22 +104,25 @@ const executorPrefix = () =>
     .replace(/[^A-Za-z0-9_-]/g, '-')
     .slice(0, 80);
 
-/** The ledger, when every job in it has ended; or as it is when the time is over. */
-async function allEntries(system: TestSystem, jobs: number, ended: AbortSignal): Promise<Entry[]> {
+/** Resolves when every job has its end in the ledger, or the time is over. */
+async function untilAllEnded(system: TestSystem, jobs: number, over: AbortSignal): Promise<void> {
   const entries: Entry[] = [];
   const open = () =>
     jobs - new Set(entries.filter(({ record }) => isEnd(record.kind)).map(({ record }) => record.jobId)).size;
-  for (let left = jobs; left > 0 && !ended.aborted; left = open()) {
+  for (let left = jobs; left > 0 && !over.aborted; left = open()) {
     try {
-      const after = entries.at(-1)?.record.tenantSequence ?? -1;
-      for await (const entry of system.client.records({ after, follow: false })) entries.push(entry);
+      await readOn(system, entries);
     } catch (error) {
       if (!(error instanceof OperationalError)) throw error;
       say(error.message);
     }
     say(`${open()} jobs are open`);
-    await delay(2_000, undefined, { signal: ended }).catch(() => undefined);
+    await delay(2_000, undefined, { signal: over }).catch(() => undefined);
   }
+}
+
+/** Adds what the ledger has after these. */
+async function readOn(system: TestSystem, entries: Entry[]): Promise<Entry[]> {
   const after = entries.at(-1)?.record.tenantSequence ?? -1;
   for await (const entry of system.client.records({ after, follow: false })) entries.push(entry);
   return entries;

@@ -15,13 +15,13 @@ import { PullConsumer } from './pull-consumer.ts';
 import { replicaFault } from './server-version.ts';
 import type { TopologyOptions } from './streams.ts';
 import { ensureTopology } from './streams.ts';
-import type { StreamState } from './survey.ts';
+import type { StreamState, UnderWay } from './survey.ts';
 import { Survey } from './survey.ts';
 import { kindOfSubject, WriteWatch } from './write-watch.ts';
 
 export type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
 export type { PullConsumer } from './pull-consumer.ts';
-export type { StreamState } from './survey.ts';
+export type { StreamState, UnderWay } from './survey.ts';
 
 export interface PublishOptions {
   /** Nats-Msg-Id: a second publish with the same id within the window is dropped by the server. */
@@ -273,6 +273,11 @@ export class Bus {
   /** Messages that wait for their first delivery by the consumer. */
   pending(stream: string, durable: string): Promise<number> {
     return this.#survey.pending(stream, durable);
+  }
+
+  /** Where the messages lie that are delivered to the consumer and not acked, acked ones among them; null when there are none. */
+  underWay(stream: string, durable: string): Promise<UnderWay | null> {
+    return this.#survey.underWay(stream, durable);
   }
 
   /** How often the consumer has delivered a message, repetitions included. */

@@ -14,6 +14,12 @@ export interface StreamState {
   readonly lastSequence: number;
 }
 
+/** Stream sequences, both included. */
+export interface UnderWay {
+  readonly from: number;
+  readonly to: number;
+}
+
 const mend = '`sandbus up` and `sandbus topology` make it';
 
 export class Survey {
@@ -61,6 +67,11 @@ export class Survey {
 
   async pending(stream: string, durable: string): Promise<number> {
     return (await this.#consumer(stream, durable)).num_pending;
+  }
+
+  async underWay(stream: string, durable: string): Promise<UnderWay | null> {
+    const { num_ack_pending, ack_floor, delivered } = await this.#consumer(stream, durable);
+    return num_ack_pending === 0 ? null : { from: ack_floor.stream_seq + 1, to: delivered.stream_seq };
   }
 
   async deliveries(stream: string, durable: string): Promise<number> {
