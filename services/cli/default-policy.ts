@@ -1,9 +1,9 @@
 /** The policy file that a first `sandbus up`, and `sandbus access init`, write. */
 import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PolicyContent } from '../trust/index.ts';
 import { encodePolicy } from '../trust/index.ts';
+import { makeFolder, writeNew } from './files.ts';
 
 const gibibyte = 1024 ** 3;
 
@@ -31,8 +31,8 @@ export async function ensurePolicy(stateDir: string): Promise<string | null> {
   if (existsSync(file)) return null;
   const encoded = encodePolicy(defaultPolicy);
   if (!encoded.ok) throw new Error(encoded.detail);
-  await mkdir(stateDir, { recursive: true, mode: 0o700 });
+  await makeFolder(stateDir);
   // It is no secret, and services of other users read it.
-  await writeFile(file, encoded.value, { flag: 'wx', mode: 0o644 });
+  await writeNew(file, encoded.value, 0o644);
   return file;
 }

@@ -1,7 +1,7 @@
 /** Reading and writing files of the person at the keyboard: each fault names the file and what to do. */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { open, rename, rm } from 'node:fs/promises';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { UsageError } from '../platform/errors.ts';
 
@@ -66,6 +66,24 @@ export async function writeNew(path: string, bytes: Uint8Array | string, mode: n
   }
 }
 
+/** Makes an empty file where there is none. */
+export async function appendNothing(path: string): Promise<void> {
+  try {
+    await (await open(path, 'a', 0o600)).close();
+  } catch (cause) {
+    throw new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
+  }
+}
+
+/** With those above it, for the owner alone. */
+export async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    throw new UsageError(`cannot make ${path}: ${reasonOf(cause)}`);
+  }
+}
+
 /** Writes beside the file and renames, so that nobody ever reads half of it. */
 export async function writeAtomically(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
   const unfinished = `${path}.${process.pid}.new`;
@@ -125,6 +143,8 @@ function reasonOf(cause: unknown): string {
       return 'permission denied';
     case 'EISDIR':
       return 'it is a folder';
+    case 'ENOTDIR':
+      return 'one of the folders in its path is a file';
     case 'ENOSPC':
     case 'EDQUOT':
       return 'there is no space left on its disk';

@@ -12,10 +12,12 @@ import { renderAccounts } from '../platform/nats-accounts.ts';
 import { nodeFlags } from '../platform/node-flags.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
+import { holdLock } from '../platform/process-lock.ts';
 import { ensureServiceKeys } from '../platform/service-keys.ts';
 import type { ServiceName } from '../platform/topology.ts';
 import { serviceNames } from '../platform/topology.ts';
 import { watchAccess } from './access-watch.ts';
+import { appendNothing, makeFolder } from './files.ts';
 import type { Started } from './kept-process.ts';
 import { describeExit, KeptProcess } from './kept-process.ts';
 import type { NatsNodes } from './nats-nodes.ts';
@@ -79,7 +81,7 @@ const readyDeadlineMs = 30_000;
  * dies later is started again.
  */
 export async function startAll(options: SystemOptions): Promise<System> {
-  await mkdir(options.stateDir, { recursive: true, mode: 0o700 });
+  await makeFolder(options.stateDir);
   const lock = await lockState(options.stateDir);
   const services: KeptProcess[] = [];
   const nats = await keptNatsNodes(options);
@@ -204,29 +206,24 @@ async function openLog(options: SystemOptions, name: string) {
   return open(join(folder, `${name}.log`), 'a', 0o600);
 }
 
-/** One system per state folder. A lock whose process is gone is taken over. */
+/** One system per state folder. The file with the process id is for whoever is told that there is one. */
 async function lockState(stateDir: string): Promise<{ release: () => Promise<void> }> {
-  const file = join(stateDir, 'up.pid');
-  for (;;) {
-    try {
-      await writeFile(file, `${process.pid}\n`, { flag: 'wx', mode: 0o600 });
-      return { release: () => rm(file, { force: true }) };
-    } catch {
-      const pid = Number((await readFile(file, 'utf8').catch(() => '')).trim());
-      if (pid > 0 && isAlive(pid))
-        throw new UsageError(`${stateDir} is in use by \`sandbus up\` with process id ${pid}`, 1);
-      await rm(file, { force: true });
-    }
+  const [lockFile, pidFile] = [join(stateDir, 'up.lock'), join(stateDir, 'up.pid')];
+  // What SQLite says of a file that it cannot make is not why.
+  await appendNothing(lockFile);
+  const lock = holdLock(lockFile);
+  if (lock === null) {
+    const pid = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
+    const which = pid === '' ? '' : ` with process id ${pid}`;
+    throw new UsageError(`${stateDir} is in use by \`sandbus up\`${which}`, 1);
   }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
+  await writeFile(pidFile, `${process.pid}\n`, { mode: 0o600 });
+  return {
+    release: async () => {
+      await rm(pidFile, { force: true });
+      lock.close();
+    },
+  };
 }
 
 const lastLines = (text: string): string => text.trimEnd().split('\n').slice(-5).join('\n');

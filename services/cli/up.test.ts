@@ -101,3 +101,53 @@ test('Ctrl-C again ends running jobs at once; their end is recorded', { timeout:
   assert.deepEqual(await child.exited, { code: 0, signal: null });
   await nothingLeft('271.828');
 });
+
+test('a second one on the same folder is refused, and says who has it', { timeout: 90_000 }, async () => {
+  const { child, client } = await up();
+  const second = await ends(sandbusProgram, ['up', '--port', '0', '--state', state]);
+  assert.deepEqual(second, {
+    code: 1,
+    said: `sandbus: ${state} is in use by \`sandbus up\` with process id ${child.pid}\n`,
+  });
+  await client.close();
+  child.kill('SIGINT');
+  await child.exited;
+});
+
+const unusable: readonly [what: string, prepare: string, why: string][] = [
+  ['read-only', 'mount -t tmpfs -o ro tmpfs "$folder" && state=$folder', 'its file system is read-only'],
+  [
+    'full',
+    'mount -t tmpfs -o nr_inodes=1 tmpfs "$folder" && state=$folder',
+    'there is no space left on its disk',
+  ],
+  [
+    'below a file',
+    ': >"$folder/file" && state=$folder/file/below',
+    'one of the folders in its path is a file',
+  ],
+];
+for (const [what, prepare, why] of unusable)
+  test(`a state folder that is ${what} is refused, with the reason`, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sandbus-unusable-'));
+    try {
+      // In a mount namespace of its own, so that no mount is left.
+      const script = `${prepare} && exec "$program" up --port 0 --state "$state"`;
+      const { code, said } = await ends('/usr/bin/unshare', ['-m', 'sh', '-c', script], { folder });
+      assert.match(said, new RegExp(`^sandbus: cannot (make|write) ${folder}\\S*: ${why}\n$`));
+      assert.equal(code, 2);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+/** What it says on standard error, and how it ends. */
+async function ends(program: string, args: readonly string[], more: Record<string, string> = {}) {
+  const env = { PATH: '/usr/local/bin:/usr/bin:/bin', program: sandbusProgram, ...more };
+  const child = await startChild(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  child.stderr?.on('data', (bytes) => {
+    said += bytes;
+  });
+  return { code: (await child.exited).code, said };
+}

@@ -6,6 +6,8 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { messageOf, OperationalError, UsageError } from '../../platform/errors.ts';
+import type { ProcessLock } from '../../platform/process-lock.ts';
+import { holdLock } from '../../platform/process-lock.ts';
 import { steps } from './migrations.ts';
 
 /** Primary result codes (sqlite.org/rescode.html) that can pass by themselves or by the hand of an operator. */
@@ -18,7 +20,6 @@ const passing = new Map([
   [13, 'the disk is full: make room'],
   [14, 'it cannot be opened: check path and permissions'],
 ]);
-const busy = 5;
 const corrupt = 11;
 const notADatabase = 26;
 
@@ -93,22 +94,10 @@ function pragma(database: DatabaseSync, name: string): unknown {
   return Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0];
 }
 
-/**
- * Holds `<file>.lock` until it is closed or the process dies: two writers would fork the ledger. Null while another
- * process holds it. The lock is a SQLite transaction, since Node has no flock; readers of the ledger itself are not in
- * its way.
- */
-export function lockForWriting(file: string): DatabaseSync | null {
+/** Null while another process writes this ledger: two writers would fork it. Readers of the ledger are not in its way. */
+export function lockForWriting(file: string): ProcessLock | null {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const lock = new DatabaseSync(`${file}.lock`, { timeout: 0 });
-  try {
-    lock.exec('BEGIN EXCLUSIVE');
-    return lock;
-  } catch (error) {
-    lock.close();
-    if (resultCode(error) !== busy) throw databaseFailure(error);
-    return null;
-  }
+  return reading(() => holdLock(`${file}.lock`));
 }
 
 /** All of `action` or nothing. Throws OperationalError LEDGER_UNAVAILABLE for what can pass; the rest is a bug. */
