@@ -4,8 +4,10 @@ import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../test/with-nats.ts';
+import { sha256 } from '../../test/with-system.ts';
 import { readAll, startChild } from '../platform/process.ts';
 import { isJobId } from '../platform/topology.ts';
+import { withRevokedDigest } from '../trust/index.ts';
 import { CliFixture, sandbusProgram } from './cli-process.ts';
 
 let cli: CliFixture;
@@ -142,6 +144,22 @@ it('cancel ends a running job, and wait says so', async () => {
   const request = objectsOf((await cli.sandbus(['audit', 'list', '--job', jobId, '--json'])).stdout);
   const event = request.find(({ kind }) => kind === 'cancel-requested')?.event as { reason: string };
   assert.equal(event.reason, 'a test');
+});
+
+it('a job that a revocation ended says so to whoever waits, and to whoever looks later', async () => {
+  const source = '#!/bin/bash\necho sleeping; exec sleep 40 # until it is revoked\n';
+  const jobId = await submit(await cli.plugin('doomed.sh', source), '--wall', '50s');
+  const logs = await cli.spawn(['logs', '-f', jobId]);
+  await new Promise((resolve) => logs.stdout?.once('data', resolve));
+  await cli.system.publishTrust(withRevokedDigest(cli.system.trust, sha256(Buffer.from(source))));
+  const why = /cancelled while it ran: .*revoked in trust store version \d+\. Sign the plugin with a key/;
+  const waited = await cli.sandbus(['wait', jobId]);
+  assert.equal(waited.code, 130);
+  assert.match(waited.stdout.toString(), why);
+  const shown = (await cli.sandbus(['show', jobId])).stdout.toString();
+  assert.match(shown, why);
+  assert.match(shown, /finished .* cancelled: revoked$/m);
+  await logs.exited;
 });
 
 it('audit tail shows what comes from now on, until it is stopped', async () => {
