@@ -89,12 +89,15 @@ interface Bundle {
 
 async function openBundle(request: SubmitRequest): Promise<Bundle> {
   const stdin = request.stdin ?? null;
-  const files = [request.plugin, ...(request.inputs ?? [])].map(bytesOf);
-  const contents = stdin === null ? files : [...files.slice(0, 1), stdin, ...files.slice(1)];
+  const contents: readonly Named[] = [
+    contentOf(request.plugin),
+    ...(stdin === null ? [] : [[stdin, 'standard input'] as const]),
+    ...(request.inputs ?? []).map(contentOf),
+  ];
   const sources: ContentSource[] = [];
   const close = async () => void (await Promise.all(sources.map((source) => source.close())));
   try {
-    for (const content of contents) sources.push(await openContent(content));
+    for (const [content, name] of contents) sources.push(await openContent(content, name));
     return { sources, hasStdin: stdin !== null, close };
   } catch (error) {
     await close();
@@ -102,8 +105,10 @@ async function openBundle(request: SubmitRequest): Promise<Bundle> {
   }
 }
 
-function bytesOf(file: FileInput): ContentInput {
-  return 'bytes' in file ? file.bytes : { path: file.path };
+type Named = readonly [content: ContentInput, name: string];
+
+function contentOf(file: FileInput): Named {
+  return 'bytes' in file ? [file.bytes, file.name] : [{ path: file.path }, file.path];
 }
 
 /** Small content goes inline as long as all of it together fits, the smallest first; the rest is uploaded. */
