@@ -85,7 +85,7 @@ async function openFile(path: string, bounds: Bounds): Promise<ContentSource> {
 const isOfSystem = (error: unknown): boolean => error instanceof Error && 'syscall' in error;
 
 const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
+  ENOENT: 'there is no such file or folder',
   EACCES: 'permission denied',
   EISDIR: 'it is a folder',
   ENOSPC: 'no space left on device',
