@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { UsageError } from '../platform/errors.ts';
+import { OperationalError, UsageError } from '../platform/errors.ts';
 
 /** Keys, envelopes, stores and policies have a few KiB; whatever is larger than this is another kind of file. */
 const mostBytes = 16 * 1024 * 1024;
@@ -51,8 +51,11 @@ export async function* streamBytes(path: string, what: string): AsyncGenerator<B
   }
 }
 
+/** What a file is to have; what comes piece by piece may fail, and then the file is not made. */
+type Bytes = Uint8Array | string | AsyncIterable<Uint8Array>;
+
 /** Writes a file that must not exist yet. */
-export async function writeNew(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
+export async function writeNew(path: string, bytes: Bytes, mode: number): Promise<void> {
   const failed = (cause: unknown) => new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
   const handle = await open(path, 'wx', mode).catch((cause: unknown) => {
     throw failed(cause);
@@ -62,7 +65,7 @@ export async function writeNew(path: string, bytes: Uint8Array | string, mode: n
   } catch (cause) {
     // Half a key, or a lock without its owner, would be in the way the next time.
     await rm(path, { force: true });
-    throw failed(cause);
+    throw cause instanceof OperationalError ? cause : failed(cause);
   }
 }
 
@@ -118,7 +121,7 @@ export async function withLock<T>(path: string, work: () => Promise<T>): Promise
   }
 }
 
-async function writeAndClose(handle: FileHandle, bytes: Uint8Array | string): Promise<void> {
+async function writeAndClose(handle: FileHandle, bytes: Bytes): Promise<void> {
   try {
     await handle.writeFile(bytes);
     await handle.sync();

@@ -1,6 +1,6 @@
 /** The daily commands against the whole system. */
 import assert from 'node:assert/strict';
-import { symlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../test/with-nats.ts';
@@ -15,7 +15,7 @@ before(async () => {
   cli = await CliFixture.start();
   await cli.plugin(
     'talk.sh',
-    '#!/bin/bash\necho out; echo err >&2; mkdir -p out; echo kept > out/file.txt; exit 3\n',
+    '#!/bin/bash\necho out; echo err >&2; echo kept > out/file.txt; mkdir "out/a b"; : > "out/a b/empty"; exit 3\n',
   );
   await cli.plugin('sleep.sh', '#!/bin/bash\necho sleeping; exec sleep 40\n');
 });
@@ -103,6 +103,49 @@ describe('a job that ended', () => {
       assert.match(text, line);
   });
 
+  it('artifacts lists the files that it left', async () => {
+    const { code, stdout } = await cli.sandbus(['artifacts', jobId]);
+    assert.equal(code, 0);
+    assert.match(
+      stdout.toString(),
+      /^FILE +SIZE +SHA-256\na b\/empty +0 B +[0-9a-f]{64}\nfile\.txt +5 B +[0-9a-f]{64}\n$/,
+    );
+  });
+
+  it('artifacts --out fetches them, again only what is not there, and overwrites nothing', async () => {
+    const out = join(cli.folder, 'fetched');
+    const fetch = () => cli.sandbus(['artifacts', jobId, '--out', 'fetched', '--json']);
+    const first = await fetch();
+    assert.deepEqual(
+      objectsOf(first.stdout).map(({ name, path }) => [name, path]),
+      [
+        ['a b/empty', 'fetched/a b/empty'],
+        ['file.txt', 'fetched/file.txt'],
+      ],
+    );
+    await rm(join(out, 'a b'), { recursive: true });
+    assert.equal((await fetch()).code, 0);
+    assert.deepEqual(
+      [await readFile(join(out, 'a b/empty'), 'utf8'), await readFile(join(out, 'file.txt'), 'utf8')],
+      ['', 'kept\n'],
+    );
+    await writeFile(join(out, 'file.txt'), 'mine\n');
+    const refusal = await fetch();
+    assert.equal(refusal.code, 2);
+    assert.match(refusal.stderr, /fetched\/file\.txt: it is there already, and is not overwritten/);
+    assert.equal(await readFile(join(out, 'file.txt'), 'utf8'), 'mine\n');
+  });
+
+  it('artifacts --out follows no link out of the folder', async () => {
+    const [outside, out] = [join(cli.folder, 'outside'), join(cli.folder, 'linking')];
+    await Promise.all([mkdir(outside), mkdir(out)]);
+    await symlink(outside, join(out, 'a b'));
+    const { code, stderr } = await cli.sandbus(['artifacts', jobId, '--out', 'linking']);
+    assert.equal(code, 2);
+    assert.match(stderr, /linking\/a b is there already, and is no folder/);
+    assert.deepEqual(await readdir(outside), []);
+  });
+
   it('show --trace draws it', async () => {
     const { stdout } = await cli.sandbus(['show', jobId, '--trace']);
     assert.match(stdout.toString(), /^└ verify +verifier .* [━╸╺]+$|^├ verify +verifier .* [━╸╺]+$/m);
@@ -136,6 +179,9 @@ it('cancel ends a running job, and wait says so', async () => {
   await new Promise((resolve) => logs.stdout?.once('data', resolve));
   const [job] = objectsOf((await cli.sandbus(['ps', '--json'])).stdout);
   assert.deepEqual([job?.jobId, job?.state], [jobId, 'started']);
+  const early = await cli.sandbus(['artifacts', jobId]);
+  assert.equal(early.code, 1);
+  assert.match(early.stderr, /has not ended yet; `sandbus wait /);
   const cancelled = await cli.sandbus(['cancel', jobId, '--reason', 'a test']);
   assert.equal(cancelled.code, 0, cancelled.stderr);
   const waited = await cli.sandbus(['wait', jobId]);
@@ -183,6 +229,7 @@ it('audit tail shows what comes from now on, until it is stopped', async () => {
 
 const refused: readonly (readonly [args: readonly string[], code: number, stderr: RegExp])[] = [
   [['wait', '0198c2f0-0000-7000-8000-000000000000'], 4, /there is no job 0198c2f0/],
+  [['artifacts', '0198c2f0-0000-7000-8000-000000000000'], 4, /there is no job 0198c2f0/],
   [['show', 'nonsense'], 2, /job id nonsense: must be a UUIDv7/],
   [['audit', 'show', '99999'], 4, /there is no record 99999/],
   [['submit', 'nosuch.sh'], 2, /cannot read nosuch\.sh/],

@@ -71,7 +71,7 @@ const groups: readonly Group[] = [
     register: async (program) => (await import('./run.ts')).registerRun(program),
   },
   {
-    commands: ['submit', 'wait', 'logs', 'cancel', 'ps', 'show'],
+    commands: ['submit', 'wait', 'logs', 'artifacts', 'cancel', 'ps', 'show'],
     heading: 'Jobs:',
     register: async (program) => (await import('./jobs.ts')).registerJobs(program),
   },
