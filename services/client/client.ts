@@ -45,7 +45,10 @@ export interface ConnectOptions {
   readonly timeoutMs?: number;
 }
 
-/** Connects. Throws OperationalError NATS_UNREACHABLE. Afterwards the connection mends itself. */
+/**
+ * Connects. Throws OperationalError NATS_UNREACHABLE, NATS_REFUSED. Afterwards the connection mends itself, unless its
+ * credentials are taken away: then everything throws NATS_REFUSED.
+ */
 export async function connect(options: ConnectOptions = {}): Promise<SandbusClient> {
   const tenant = options.tenant ?? 'default';
   if (!isTenant(tenant)) throw new UsageError(`tenant ${tenant}: use a-z, 0-9, _ and -, at most 63`);
@@ -54,6 +57,7 @@ export async function connect(options: ConnectOptions = {}): Promise<SandbusClie
     credentials: options.credentials ?? null,
     name: 'sandbus-client',
     timeoutMs: options.timeoutMs ?? 5000,
+    endsWhenRefused: true,
   });
   return new SandbusClient(bus, tenant, options.requestedBy ?? userName());
 }

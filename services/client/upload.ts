@@ -81,6 +81,7 @@ const finalCodes = new Set([
   'TOO_LARGE',
   'BUS_FULL',
   'QUOTA_EXCEEDED',
+  'NATS_REFUSED',
 ]);
 
 const isTransient = (error: OperationalError): boolean => !finalCodes.has(error.code);
