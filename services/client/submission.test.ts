@@ -158,7 +158,25 @@ const refused: readonly (readonly [
     'arguments without end',
     { ...small, args: ['x'.repeat(950_000)] },
     OperationalError,
-    /at most \d+: shorten args, env and labels/,
+    /at most \d+; 950000 of them are the arguments: bring them/,
+  ],
+  [
+    'a wrong file as the envelope',
+    { ...small, envelope: Buffer.alloc(3_000_000), args: ['x'.repeat(100_000)] },
+    OperationalError,
+    /3000000 of them are the envelope: is it the file/,
+  ],
+  [
+    'an environment without end',
+    { ...small, env: { A: 'ü'.repeat(500_000) } },
+    OperationalError,
+    /1000001 of them are the environment/,
+  ],
+  [
+    'labels without end',
+    { ...small, labels: { a: 'x'.repeat(950_000) } },
+    OperationalError,
+    /950001 of them are the labels/,
   ],
 ];
 

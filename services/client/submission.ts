@@ -57,8 +57,8 @@ export async function submitJob(bus: Bus, tenant: string, request: SubmitRequest
   const bundle = await openBundle(request);
   try {
     const contents = await deliver(bus, tenant, bundle.sources, request.onProgress);
-    const bytes = encode('JobSubmitted', submittedEvent(job, request, bundle, contents));
-    const duplicate = await publishSubmission(bus, job, bytes, trace.headers);
+    const event = submittedEvent(job, request, bundle, contents);
+    const duplicate = await publishSubmission(bus, event, trace.headers);
     return { jobId: job.jobId, traceId: trace.ids.traceId, duplicate };
   } finally {
     await bundle.close();
@@ -185,17 +185,13 @@ const headroomBytes = streams.find(({ name }) => name === 'SUBMISSIONS')?.headro
  * Publishes until the bus confirms. The message id follows from the job id, so no retry makes a second job; and from our
  * credentials, so that no other tenant can use it up.
  */
-export async function publishSubmission(
-  bus: Bus,
-  job: JobRef,
-  bytes: Uint8Array,
-  headers: Headers,
-): Promise<boolean> {
+export async function publishSubmission(bus: Bus, job: JobSubmitted, headers: Headers): Promise<boolean> {
+  const bytes = encode('JobSubmitted', job);
   const most = bus.maxPayload - headroomBytes - 4096;
   if (bytes.length > most)
     throw new OperationalError(
       'TOO_LARGE',
-      `the submission has ${bytes.length} bytes beside what was uploaded, at most ${most}: shorten args, env and labels`,
+      `the submission has ${bytes.length} bytes beside what was uploaded, at most ${most}; ${largestPart(job)}`,
     );
   const id = `submitter:${bus.ownId(`${job.tenant}.${job.jobId}`)}`;
   for (let tries = 1; ; tries++) {
@@ -208,6 +204,20 @@ export async function publishSubmission(
         throw explained(error);
     }
   }
+}
+
+/** What there is to shorten; content is uploaded where it is large. */
+function largestPart({ envelope, args, env, labels, inputs }: JobSubmitted): string {
+  const bytesOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const parts: readonly (readonly [bytes: number, what: string])[] = [
+    [envelope?.length ?? 0, 'the envelope: is it the file that `sandbus sign` wrote?'],
+    [bytesOf(args), 'the arguments: bring them in an input file'],
+    [bytesOf(Object.entries(env).flat()), 'the environment: bring it in an input file'],
+    [bytesOf(Object.entries(labels).flat()), 'the labels: shorten them'],
+    [bytesOf(inputs.map(({ name }) => name)), 'the names of input files: bring fewer of them, as an archive'],
+  ];
+  const [bytes, what] = parts.reduce((largest, part) => (part[0] > largest[0] ? part : largest));
+  return `${bytes} of them are ${what}`;
 }
 
 function explained(error: unknown): unknown {
