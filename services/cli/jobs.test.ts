@@ -68,6 +68,10 @@ describe('a job that ended', () => {
     assert.ok(!shown.stdout.toString().includes(jobId));
     const all = objectsOf((await cli.sandbus(['ps', '--all', '--json'])).stdout);
     assert.equal(all.find((job) => job.jobId === jobId)?.state, 'finished');
+    // More than one answer of the audit service may have.
+    const many = objectsOf((await cli.sandbus(['ps', '--all', '--json', '--limit', '1000000'])).stdout);
+    assert.deepEqual(many, all);
+    assert.equal(objectsOf((await cli.sandbus(['ps', '--all', '--json', '--limit', '1'])).stdout).length, 1);
   });
 
   it('show has the whole record: signer, route, steps, sandbox, accounts, artifact, place in the ledger', async () => {
