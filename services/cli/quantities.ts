@@ -23,11 +23,25 @@ export function parseSize(text: string): number {
   return positive(bytes, `size ${text}`, '256M, 1.5G or a number of bytes');
 }
 
+/** With less the kernel cannot build the sandbox, or nothing starts in it; a shell takes 512 KiB. */
+const leastMemoryBytes = 64 * 1024;
+
+/** A size of memory for a job: bytes. */
+export function parseMemory(text: string): number {
+  const bytes = parseSize(text);
+  if (bytes < leastMemoryBytes) throw wrong(`memory ${text}`, 'at least 64K, and 512K for a shell');
+  return bytes;
+}
+
+/** What is longer leads out of what dates and events can say. */
+const mostDurationMs = 36_500 * 86_400_000;
+
 /** `10s`, `500ms`, `2m`, `12h`, `90d`: milliseconds. The unit is not optional: nobody should have to guess it. */
 export function parseDuration(text: string): number {
   const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim()) ?? [];
   const ms = Math.round(Number(number) * (durationUnits[unit ?? ''] ?? Number.NaN));
-  return positive(ms, `duration ${text}`, '500ms, 10s, 2m, 12h or 90d');
+  const possible = ms <= mostDurationMs ? ms : Number.NaN;
+  return positive(possible, `duration ${text}`, '500ms, 10s, 2m, 12h or 90d, at most 36500d');
 }
 
 /** The kernel shares out a processor no finer than this. */

@@ -155,6 +155,18 @@ const refused: readonly (readonly [
   ],
   ['a folder', { plugin: { path: '/tmp' } }, UsageError, /not a regular file/],
   [
+    'more attempts than a number of the event can say',
+    { ...small, maxAttempts: 99_999_999_999 },
+    UsageError,
+    /this cannot be asked for: .*maxAttempts is 99999999999/,
+  ],
+  [
+    'a deadline that is no date',
+    { ...small, deadline: new Date(Number.NaN) },
+    UsageError,
+    /this cannot be asked for: .*deadline is NaN/,
+  ],
+  [
     'arguments without end',
     { ...small, args: ['x'.repeat(950_000)] },
     OperationalError,

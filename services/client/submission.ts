@@ -1,7 +1,7 @@
 /** A submission: what the caller wants to run, made into a JobSubmitted event; large content is uploaded before. */
 import type { Content, InputFile, JobSubmitted, Network, RequestedLimits } from '../platform/codec.ts';
 import { encode } from '../platform/codec.ts';
-import { OperationalError, UsageError } from '../platform/errors.ts';
+import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
 import type { Bus, Headers } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { headerNames, inlineBytes, isJobId, streams, subjects } from '../platform/topology.ts';
@@ -186,7 +186,7 @@ const headroomBytes = streams.find(({ name }) => name === 'SUBMISSIONS')?.headro
  * credentials, so that no other tenant can use it up.
  */
 export async function publishSubmission(bus: Bus, job: JobSubmitted, headers: Headers): Promise<boolean> {
-  const bytes = encode('JobSubmitted', job);
+  const bytes = bytesOf(job);
   const most = bus.maxPayload - headroomBytes - 4096;
   if (bytes.length > most)
     throw new OperationalError(
@@ -206,15 +206,24 @@ export async function publishSubmission(bus: Bus, job: JobSubmitted, headers: He
   }
 }
 
+/** The numbers and times in it are those that the caller asks for. */
+function bytesOf(job: JobSubmitted): Uint8Array {
+  try {
+    return encode('JobSubmitted', job);
+  } catch (error) {
+    throw new UsageError(`this cannot be asked for: ${messageOf(error)}`);
+  }
+}
+
 /** What there is to shorten; content is uploaded where it is large. */
 function largestPart({ envelope, args, env, labels, inputs }: JobSubmitted): string {
-  const bytesOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const sizeOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   const parts: readonly (readonly [bytes: number, what: string])[] = [
     [envelope?.length ?? 0, 'the envelope: is it the file that `sandbus sign` wrote?'],
-    [bytesOf(args), 'the arguments: bring them in an input file'],
-    [bytesOf(Object.entries(env).flat()), 'the environment: bring it in an input file'],
-    [bytesOf(Object.entries(labels).flat()), 'the labels: shorten them'],
-    [bytesOf(inputs.map(({ name }) => name)), 'the names of input files: bring fewer of them, as an archive'],
+    [sizeOf(args), 'the arguments: bring them in an input file'],
+    [sizeOf(Object.entries(env).flat()), 'the environment: bring it in an input file'],
+    [sizeOf(Object.entries(labels).flat()), 'the labels: shorten them'],
+    [sizeOf(inputs.map(({ name }) => name)), 'the names of input files: bring fewer of them, as an archive'],
   ];
   const [bytes, what] = parts.reduce((largest, part) => (part[0] > largest[0] ? part : largest));
   return `${bytes} of them are ${what}`;
