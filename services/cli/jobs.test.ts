@@ -240,6 +240,8 @@ const refused: readonly (readonly [args: readonly string[], code: number, stderr
   [['submit', 'talk.sh', '--env', 'A'], 2, /--env: pair A: must be NAME=VALUE/],
   [['submit', 'talk.sh', '--memory', '1M', '--memory', '2M'], 2, /--memory is given twice/],
   [['nosuch'], 2, /unknown command 'nosuch'/],
+  [['help', 'nosuch'], 2, /unknown command 'nosuch'/],
+  [['trust', 'nosuch', '--help'], 2, /unknown command 'nosuch'/],
 ];
 describe('what cannot be done is said, with an exit code', () => {
   for (const [args, code, message] of refused)
