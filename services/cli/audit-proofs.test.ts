@@ -73,6 +73,20 @@ describe('a job is proved', () => {
     assert.deepEqual(signatures, ['none', 'valid', 'valid', 'valid', 'valid']);
   });
 
+  it('with the keys and the key of the log that the environment names', async () => {
+    const environment = {
+      ...nowhere(),
+      SANDBUS_LEDGER_VERIFIER_KEY: at('log.pub'),
+      SANDBUS_SERVICE_KEYS: at('service-keys.json'),
+    };
+    const args = ['audit', 'verify', '--proof', 'job.proof.json', '--signatures', '--json'];
+    const { code, stdout, stderr } = await cli.sandbus(args, undefined, environment);
+    assert.equal(code, 0, stderr);
+    assert.equal(JSON.parse(stdout.toString()).events[1].signature, 'valid');
+    const missing = await cli.sandbus(args, undefined, { ...environment, SANDBUS_SERVICE_KEYS: at('none') });
+    assert.match(missing.stderr, /cannot read keys of the services .*none: there is no such file/);
+  });
+
   const openssl = spawnSync('openssl', ['version']).error;
   const without = openssl === undefined ? false : "Debian's package openssl is not installed";
   it('to a program that shares no code with this one', { skip: without }, async () => {
