@@ -49,6 +49,13 @@ export function parseCount(text: string): number {
   );
 }
 
+/** A port of TCP; 0 is any free one. */
+export function parsePort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= 65_535)) throw wrong(`port ${JSON.stringify(text)}`, '0 to 65535');
+  return port;
+}
+
 /** A position in a sequence: -1 or more. */
 export function parseSequence(text: string): number {
   const number = /^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN;

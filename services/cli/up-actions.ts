@@ -3,10 +3,10 @@ import type { Server } from 'node:net';
 import { createServer } from 'node:net';
 import { z } from 'zod';
 import { commonShape, loadConfig, positiveNumber, wholeNumber } from '../platform/config.ts';
-import { UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
 import { inboxPrefix } from '../platform/nats-permissions.ts';
 import { ensurePolicy } from './default-policy.ts';
+import { parsePort } from './quantities.ts';
 import { defaultGraceMs, startAll } from './system.ts';
 
 /** Where queries are answered unless somebody else has the port. */
@@ -24,8 +24,7 @@ const topologyShape = {
 /** Runs everything until Ctrl-C. Returns the exit code. */
 export async function up(options: { port: string; state?: string }): Promise<number> {
   const config = loadConfig(topologyShape);
-  const port = z.coerce.number().int().min(0).max(65535).safeParse(options.port);
-  if (!port.success) throw new UsageError(`--port ${options.port}: must be 0 to 65535`);
+  const port = parsePort(options.port);
   const stateDir = options.state ?? config.SANDBUS_STATE_DIR;
   const say = (text: string) => void process.stderr.write(`${text}\n`);
   const policy = await ensurePolicy(stateDir);
@@ -37,7 +36,7 @@ export async function up(options: { port: string; state?: string }): Promise<num
     queryAddress,
     stateDir,
     graceMs,
-    port: port.data,
+    port,
     logs: 'files',
     replicas: config.SANDBUS_REPLICAS,
     sizeFactor: config.SANDBUS_SIZE_FACTOR,

@@ -193,6 +193,12 @@ describe('filters and pages', () => {
     'limit=0',
     'limit=1001',
     'limit=x',
+    'limit=',
+    'limit=1e2',
+    'limit=1.5',
+    'limit=1&limit=2',
+    'before=',
+    'before=99999999999999999999',
     'since=yesterday',
     'keyId=abc',
     'unknown=1',
@@ -205,6 +211,12 @@ describe('filters and pages', () => {
       assert.deepEqual([status, body.code], [400, 'BAD_REQUEST']);
       assert.match(String(body.detail), new RegExp(query.split('=')[0] ?? ''));
     });
+
+  test('an empty number is no 0, and said', async () => {
+    const { status, body } = await get('/v1/tenants/acme/records?after=&limit=1');
+    assert.deepEqual([status, body.code], [400, 'BAD_REQUEST']);
+    assert.match(String(body.detail), /is empty: leave it out, or give a number\n.*after/);
+  });
 });
 
 describe('one job', () => {

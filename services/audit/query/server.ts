@@ -157,6 +157,13 @@ const responses = (byStatus: Record<string, z.ZodType>) =>
   );
 
 function jsonSchema(shape: z.ZodType, io: 'input' | 'output') {
-  const { $schema: _dialect, ...schema } = z.toJSONSchema(shape, { io, unrepresentable: 'any' });
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(shape, {
+    io,
+    unrepresentable: 'any',
+    // Zod leaves a default out of what a number in digits makes of its text.
+    override: ({ zodSchema, jsonSchema }) => {
+      if (zodSchema instanceof z.ZodDefault) jsonSchema.default = zodSchema.def.defaultValue;
+    },
+  });
   return schema;
 }
