@@ -144,6 +144,31 @@ describe('a job is proved', () => {
   });
 });
 
+describe('an output that has no room', () => {
+  const cases: [args: readonly string[], code: number][] = [
+    [['audit', 'export'], 69],
+    [['audit', 'list'], 69],
+    [['audit', 'prove', 'JOB'], 69],
+    [['audit', 'verify'], 69],
+    [['audit', 'verify', '--proof', 'job.proof.json', '--json'], 69],
+    [['ps', '--all', '--json'], 69],
+    [['help'], 69],
+    [['run', 'talk.sh'], 125],
+    [['run', 'talk.sh', '--json'], 125],
+  ];
+  for (const [args, expected] of cases)
+    it(`is said, and is no answer: ${args.join(' ')}`, async () => {
+      const words = args.map((word) => (word === 'JOB' ? jobId : word));
+      const { code, stderr } = await cli.sandbusInto('/dev/full', words);
+      assert.match(
+        stderr,
+        /^(sandbus: |.*"message":")cannot write standard output: no space left on device/m,
+      );
+      assert.doesNotMatch(stderr, /Proved:|shown this once|^ +at /m);
+      assert.equal(code, expected, stderr);
+    });
+});
+
 describe('a checkpoint is kept', () => {
   const keep = () => cli.sandbus(['audit', 'checkpoint', '--out', 'kept.checkpoint']);
   const sizeOf = (bytes: Uint8Array): number => {

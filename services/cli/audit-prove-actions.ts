@@ -11,7 +11,7 @@ import { exitCode } from './exit-codes.ts';
 import { readIfThere, writeAtomically } from './files.ts';
 import { makeJobProof } from './job-proof.ts';
 import { readCheckpoint, readLogKey } from './ledger-files.ts';
-import { print, printJson, say } from './output.ts';
+import { print, printed, printJson, say } from './output.ts';
 import { withClient } from './session.ts';
 
 // --- A proof
@@ -28,7 +28,7 @@ export async function prove(jobId: string, options: ProveCliOptions): Promise<nu
       );
       return exitCode('failed');
     }
-    if (options.out === undefined) print(text);
+    if (options.out === undefined) await printed(text);
     else await writeAtomically(options.out, text, 0o600);
     if (options.out !== undefined && options.json)
       printJson({ out: options.out, says: saysWhat(verdict.value) });

@@ -7,7 +7,7 @@ import { encodeTokens, newToken, parseTokens } from '../platform/query-tokens.ts
 import { loadQueryTokensFile } from './config.ts';
 import { exitCode } from './exit-codes.ts';
 import { readIfThere, withLock, writeAtomically } from './files.ts';
-import { print, printJson, say } from './output.ts';
+import { print, printed, printJson, say } from './output.ts';
 import { formatTime } from './quantities.ts';
 import type { TokenOptions } from './query-tokens.ts';
 import { renderTable } from './table.ts';
@@ -25,7 +25,7 @@ export async function add(name: string, options: TokenOptions): Promise<number> 
   });
   if (options.json) printJson({ ...viewOf(made.token), token: made.secret });
   else {
-    print(`${made.secret}\n`);
+    await printed(`${made.secret}\n`);
     say(`sandbus: shown this once; its digest is in ${file}`);
   }
   return exitCode('ok');
