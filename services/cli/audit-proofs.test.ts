@@ -119,6 +119,14 @@ describe('a job is proved', () => {
     assert.equal((await stat(at('job.proof.json'))).mode & 0o777, 0o600);
   });
 
+  it('and what is there already is not overwritten', async () => {
+    await writeFile(at('kept.json'), 'of somebody');
+    const { code, stderr } = await cli.sandbus(['audit', 'prove', jobId, '--out', 'kept.json']);
+    assert.match(stderr, /^sandbus: cannot write kept\.json: it is there already, and is not overwritten$/m);
+    assert.equal(code, 2);
+    assert.equal(await readFile(at('kept.json'), 'utf8'), 'of somebody');
+  });
+
   it('or not, when anything in it was changed', async () => {
     const proof: JobProof = JSON.parse(await readFile(at('job.proof.json'), 'utf8'));
     const changed = { ...proof, leaves: proof.leaves.toSpliced(2, 1) };

@@ -1,11 +1,12 @@
 /** Reading the ledger by time and tenant, exporting it, summing system calls, and erasing payloads. */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../test/with-nats.ts';
 import { tenantCredentials } from '../platform/access-paths.ts';
-import { CliFixture } from './cli-process.ts';
+import { runChild } from '../platform/process.ts';
+import { CliFixture, sandbusProgram } from './cli-process.ts';
 
 let cli: CliFixture;
 /** Between the first job and the second. */
@@ -106,6 +107,18 @@ describe('export', () => {
       [],
     );
   });
+});
+
+it('an export that finds no room is said, and nothing of it stays', async () => {
+  const script = `mount -t tmpfs -o size=4k none "$1"; head -c 4096 /dev/zero >"$1/full"
+    "$2" audit export --out "$1/all.jsonl" 2>&1; echo "code $?"; ls "$1"`;
+  await mkdir(join(cli.folder, 'disk'));
+  const args = ['-rm', 'sh', '-c', script, 'sh', join(cli.folder, 'disk'), sandbusProgram];
+  const path = '/usr/local/bin:/usr/bin:/bin:/sbin:/usr/sbin';
+  const { stdout } = await runChild('/usr/bin/unshare', args, cli.environment({ PATH: path }));
+  const [said, ...rest] = stdout.toString().trim().split('\n');
+  assert.match(said ?? '', /^sandbus: cannot write --out .*all\.jsonl: there is no space left on its disk$/);
+  assert.deepEqual(rest, ['code 2', 'full']);
 });
 
 interface Sum {

@@ -37,11 +37,11 @@ export class CliFixture {
 
   /** Starts the command; its standard streams are pipes. */
   spawn(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Child> {
-    const env = this.#environment(environment);
+    const env = this.environment(environment);
     return startChild(sandbusProgram, args, { env, cwd: this.folder, stdio: ['pipe', 'pipe', 'pipe'] });
   }
 
-  #environment(more: Readonly<Record<string, string>>) {
+  environment(more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
     return {
       PATH: '/usr/local/bin:/usr/bin:/bin',
       SANDBUS_NATS_URL: this.system.url,
@@ -59,7 +59,7 @@ export class CliFixture {
   ): Promise<Omit<CliResult, 'stdout'>> {
     const output = await open(file, 'a');
     try {
-      const env = this.#environment(environment);
+      const env = this.environment(environment);
       const child = await startChild(sandbusProgram, args, {
         ...{ env, cwd: this.folder },
         stdio: ['ignore', output.fd, 'pipe'],
