@@ -52,7 +52,7 @@ describe('a job is proved', () => {
     assert.equal(code, 0, stderr);
     assert.match(
       stdout.toString(),
-      /submitted[\s\S]*verified[\s\S]*routed[\s\S]*started[\s\S]*finished[\s\S]*Proved: /,
+      /^LEDGER SEQUENCE {2}RECORDED[\s\S]*submitted[\s\S]*verified[\s\S]*routed[\s\S]*started[\s\S]*finished[\s\S]*Proved: /,
     );
   });
 

@@ -38,7 +38,7 @@ describe('where reading begins', () => {
   it('a sequence, a time, an age', async () => {
     assert.deepEqual(await listed('--since', '7'), [7, 8, 9]);
     assert.deepEqual(await listed('--since', new Date(betweenMs).toISOString()), [5, 6, 7, 8, 9]);
-    assert.deepEqual(await listed('--since', '1h', '--job', jobIds[1] ?? ''), [5, 6, 7, 8, 9]);
+    assert.deepEqual(await listed('--since', '1h ago', '--job', jobIds[1] ?? ''), [5, 6, 7, 8, 9]);
   });
 
   it('tail goes on from there, and is resumed with the last sequence that it gave', async () => {
@@ -69,7 +69,8 @@ describe('where reading begins', () => {
   });
 
   const wrong: [args: string[], code: number, says: RegExp][] = [
-    [['--since', 'yesterday'], 2, /--since: time yesterday: must be/],
+    [['--since', 'yesterday'], 2, /--since: time yesterday: must be 2h or 2h ago/],
+    [['--after', '-2'], 2, /--after: record number -2: must be a whole number, 0 or more/],
     [['--since', '1', '--after', '1'], 2, /--after and --since: one of them/],
     [['--tenant', 'nobody'], 69, /does not accept a connection without credentials: a tenant is made with/],
   ];

@@ -11,7 +11,7 @@ import { exitCode } from './exit-codes.ts';
 import { readBytes } from './files.ts';
 import { readCheckpoint, readKeyringFile, readLogKey } from './ledger-files.ts';
 import { endProgress, print, printJson, say, showProgress } from './output.ts';
-import { printable } from './table.ts';
+import { printable, renderTable } from './table.ts';
 import { limitYoungGeneration } from './young-generation.ts';
 
 export function verify(options: VerifyCliOptions): Promise<number> {
@@ -57,7 +57,7 @@ function tell(report: VerifyReport, log: string, hasKept: boolean): void {
   const { ok, from, size, root, checkpoints, erased, validSignatures, findings, moreFindings } = report;
   for (const { fault, mend } of findings) print(`${printable(fault)}\n    to do: ${mend}\n`);
   if (moreFindings > 0) print(`and ${moreFindings} more\n`);
-  const what = from === 0 ? `${size} records` : `records ${from} to ${size - 1}`;
+  const what = from === 0 ? `${size} records` : `ledger sequences ${from} to ${size - 1}`;
   if (!ok) {
     const count = findings.length + moreFindings;
     say(`sandbus: the ledger ${log} is not whole: ${count} ${count === 1 ? 'fault' : 'faults'} in ${what}`);
@@ -88,15 +88,25 @@ async function verifyProof(file: string, options: VerifyCliOptions): Promise<num
   return exitCode(verdict.ok ? 'ok' : 'failed');
 }
 
+const proofColumns = [
+  { title: 'LEDGER SEQUENCE', align: 'right' },
+  { title: 'RECORDED (UTC)' },
+  { title: 'EVENT' },
+  { title: 'BY' },
+  { title: 'PAYLOAD' },
+  { title: 'SIGNATURE' },
+] as const;
+
 function tellProof(job: ProvedJob): void {
-  for (const { sequence, recordedAt, kind, signer, payload, signature } of job.events) {
-    const at = new Date(recordedAt / 1000).toISOString().slice(0, 23).replace('T', ' ');
-    const size = payload === null ? 'not in the proof' : `${payload.length} bytes`;
-    const signed = signature === 'valid' ? '  signature valid' : '';
-    print(
-      `${String(sequence).padStart(9)}  ${at}  ${kind.padEnd(16)}  ${printable(signer.padEnd(9))}  ${size}${signed}\n`,
-    );
-  }
+  const rows = job.events.map(({ sequence, recordedAt, kind, signer, payload, signature }) => [
+    String(sequence),
+    new Date(recordedAt / 1000).toISOString().slice(0, 23).replace('T', ' '),
+    kind,
+    signer,
+    payload === null ? 'not in the proof' : `${payload.length} bytes`,
+    signature === 'valid' ? 'valid' : '',
+  ]);
+  print(renderTable(proofColumns, rows));
   print(`${saysWhat(job)}\n`);
 }
 

@@ -4,18 +4,21 @@ import { UsageError } from '../platform/errors.ts';
 import {
   formatBytes,
   formatMs,
+  parseAfter,
   parseCount,
   parseCpus,
   parseDuration,
   parseInstant,
   parsePair,
+  parsePast,
   parsePort,
-  parseSequence,
+  parseRecordNumber,
   parseSize,
 } from './quantities.ts';
 
 const nowMs = Date.parse('2026-06-01T12:00:00Z');
 const instant = (text: string) => parseInstant(text, nowMs);
+const past = (text: string) => parsePast(text, nowMs);
 
 const good: readonly (readonly [parse: (text: string) => unknown, text: string, value: unknown])[] = [
   [parseSize, '4096', 4096],
@@ -38,8 +41,12 @@ const good: readonly (readonly [parse: (text: string) => unknown, text: string, 
   [parseCount, '128', 128],
   [parsePort, '0', 0],
   [parsePort, '65535', 65_535],
-  [parseSequence, '-1', -1],
-  [parseSequence, '0', 0],
+  [parseAfter, '-1', -1],
+  [parseAfter, '0', 0],
+  [parseRecordNumber, '0', 0],
+  [past, '2h', nowMs - 7_200_000],
+  [past, '2h ago', nowMs - 7_200_000],
+  [past, '2026-05-31', Date.parse('2026-05-31T00:00:00Z')],
   [instant, '1d', nowMs + 86_400_000],
   [instant, '2027-01-31', Date.parse('2027-01-31T00:00:00Z')],
   [instant, '2027-01-31T12:30Z', Date.parse('2027-01-31T12:30:00Z')],
@@ -71,8 +78,13 @@ const bad: readonly (readonly [parse: (text: string) => unknown, text: string, m
   [parsePort, '', /port "": must be 0 to 65535/],
   [parsePort, '65536', /must be 0 to 65535/],
   [parsePort, '1e2', /must be 0 to 65535/],
-  [parseSequence, '-2', /-1 or more/],
-  [parseSequence, '1e3', /-1 or more/],
+  [parseAfter, '-2', /record number -2: must be a whole number, 0 or more/],
+  [parseRecordNumber, '-1', /record number -1: must be a whole number, 0 or more/],
+  [parseRecordNumber, '1e3', /0 or more/],
+  [parseRecordNumber, '', /0 or more/],
+  [past, 'yesterday', /time yesterday: must be 2h or 2h ago, 2027-01-31 or/],
+  [past, '2 ago', /duration 2: must be 500ms/],
+  [past, '2026-05-31 ago', /must be 2h or 2h ago/],
   [instant, '2027-02-30', /date of the calendar/],
   [instant, 'tomorrow', /must be 90d/],
   [instant, '2027-01-31T12:30:15', /must be 90d/],

@@ -49,7 +49,7 @@ export const jobsQuery = z.strictObject({
 export const recordsQuery = z.strictObject({
   after: wholeNumber(-1)
     .default(-1)
-    .describe('tenant sequence after which the page begins; `next` of the page before'),
+    .describe("number of the tenant's record after which the page begins; `next` of the page before"),
   limit,
 });
 export const proofQuery = z.strictObject({
@@ -89,8 +89,8 @@ const next = z.number().nullable().describe('begin the next page with it; null a
 export const jobPage = z.object({ jobs: z.array(job), next });
 
 export const record = z.object({
-  sequence: z.number().describe('position in the ledger'),
-  tenantSequence: z.number(),
+  sequence: z.number().describe('ledger sequence: counted over all tenants'),
+  tenantSequence: z.number().describe('number of the record, counted by its tenant'),
   recordedAt: micros,
   tenant: z.string(),
   jobId: z.string(),
