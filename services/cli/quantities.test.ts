@@ -8,6 +8,7 @@ import {
   parseCount,
   parseCpus,
   parseDuration,
+  parseEnd,
   parseInstant,
   parsePair,
   parsePast,
@@ -18,6 +19,7 @@ import {
 
 const nowMs = Date.parse('2026-06-01T12:00:00Z');
 const instant = (text: string) => parseInstant(text, nowMs);
+const end = (text: string) => parseEnd(text, nowMs);
 const past = (text: string) => parsePast(text, nowMs);
 
 const good: readonly (readonly [parse: (text: string) => unknown, text: string, value: unknown])[] = [
@@ -44,6 +46,7 @@ const good: readonly (readonly [parse: (text: string) => unknown, text: string, 
   [parseAfter, '-1', -1],
   [parseAfter, '0', 0],
   [parseRecordNumber, '0', 0],
+  [end, '1d', nowMs + 86_400_000],
   [past, '2h', nowMs - 7_200_000],
   [past, '2h ago', nowMs - 7_200_000],
   [past, '2026-05-31', Date.parse('2026-05-31T00:00:00Z')],
@@ -82,6 +85,7 @@ const bad: readonly (readonly [parse: (text: string) => unknown, text: string, m
   [parseRecordNumber, '-1', /record number -1: must be a whole number, 0 or more/],
   [parseRecordNumber, '1e3', /0 or more/],
   [parseRecordNumber, '', /0 or more/],
+  [end, '2026-06-01', /2026-06-01 is over: it was 2026-06-01 00:00:00 UTC/],
   [past, 'yesterday', /time yesterday: must be 2h or 2h ago, 2027-01-31 or/],
   [past, '2 ago', /duration 2: must be 500ms/],
   [past, '2026-05-31 ago', /must be 2h or 2h ago/],

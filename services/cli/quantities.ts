@@ -76,6 +76,13 @@ export function parseInstant(text: string, nowMs: number): number {
   return ms;
 }
 
+/** The same for an end that is still to come: what is over is good for nothing, so it is a mistake. */
+export function parseEnd(text: string, nowMs: number): number {
+  const ms = parseInstant(text, nowMs);
+  if (ms <= nowMs) throw new UsageError(`${text} is over: it was ${formatTime(ms)} UTC`);
+  return ms;
+}
+
 /** A day or instant in UTC; null for what looks like none. */
 function parseCalendar(text: string): number | null {
   if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(text)) return null;

@@ -10,6 +10,7 @@ import { readVerifierKey } from '../../services/ledger/log-key.ts';
 import { openCheckpoint } from '../../services/ledger/tlog/checkpoint.ts';
 import { CompactRange } from '../../services/ledger/tlog/compact-range.ts';
 import { checkConsistency } from '../../services/ledger/tlog/merkle.ts';
+import { encodeTokens, newToken, parseTokens } from '../../services/platform/query-tokens.ts';
 import { freePorts } from '../free-ports.ts';
 import { eventually } from '../with-nats.ts';
 
@@ -33,9 +34,9 @@ before(async () => {
   tokens.operator = await make('auditor', '--operator');
   tokens.acme = await make('dashboard', '--tenant', 'acme', '--expires', '1h');
   tokens.other = await make('spy', '--tenant', 'other');
-  tokens.expired = await make('old', '--tenant', 'acme', '--expires', '2020-01-01');
   tokens.removed = await make('gone', '--operator');
   assert.equal((await cli.sandbus(['query-token', 'remove', 'gone'])).code, 0);
+  tokens.expired = await addExpired(join(cli.system.stateDir, 'query-tokens.json'));
   results.push(await cli.system.run('well.sh', 'echo well\n'));
   betweenMs = Date.now();
   results.push(await cli.system.run('seven.py', 'import sys; sys.exit(7)\n'));
@@ -50,6 +51,15 @@ before(async () => {
   );
 });
 after(() => cli?.stop());
+
+/** One that was made in time: the command makes none that is over already. Returns its secret. */
+async function addExpired(file: string): Promise<string> {
+  const parsed = parseTokens(await readFile(file));
+  assert.ok(parsed.ok);
+  const { secret, token } = newToken({ name: 'old', tenant: 'acme', createdMs: 0, expiresMs: 1 });
+  await writeFile(file, encodeTokens([...parsed.value, token]));
+  return secret;
+}
 
 async function get(path: string, token = tokens.operator, init: RequestInit = {}) {
   const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
@@ -133,6 +143,20 @@ test('nothing can be written', async () => {
         `${method} ${path}`,
       );
   assert.deepEqual((await get('/v1/head')).body, before);
+});
+
+describe('a token that would be good for nothing is not made', () => {
+  const cases: [args: string[], says: RegExp][] = [
+    [['late', '--operator', '--expires', '2020-01-01'], /^sandbus: --expires: 2020-01-01 is over: it was /],
+    [['bad', '--tenant', 'Bad!'], /^sandbus: token bad: tenant must be 1 to 63 of a-z, 0-9, _ and -\n$/],
+    [['a/b', '--operator'], /^sandbus: token a\/b: name must be 1 to 64 letters, digits, /],
+  ];
+  for (const [args, says] of cases)
+    test(args.join(' '), async () => {
+      const { code, stderr } = await cli.sandbus(['query-token', 'add', ...args]);
+      assert.match(stderr, says);
+      assert.equal(code, 2);
+    });
 });
 
 describe('filters and pages', () => {
