@@ -4,7 +4,7 @@ import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../test/with-nats.ts';
-import { tenantCredentials } from '../platform/access-paths.ts';
+import { tenantCredentials, userCredentials } from '../platform/access-paths.ts';
 import { runChild } from '../platform/process.ts';
 import { CliFixture, sandbusProgram } from './cli-process.ts';
 
@@ -89,6 +89,27 @@ describe('where reading begins', () => {
   });
 });
 
+describe('credentials that are missing, or of somebody else, are named with what makes them', () => {
+  const cases: [args: string[], as: 'nobody' | 'acme', code: number, says: RegExp][] = [
+    [['topology'], 'acme', 2, /this takes the credentials of deployment, and .*acme\.nk has others/],
+    [['topology'], 'nobody', 69, /without credentials: credentials of services .* `sandbus access init`/],
+    [
+      ['service', 'router'],
+      'nobody',
+      69,
+      /without credentials: credentials of services .* `sandbus access init`/,
+    ],
+  ];
+  for (const [args, as, code, says] of cases)
+    it(`${args.join(' ')} as ${as}`, async () => {
+      const file = tenantCredentials(cli.system.stateDir, 'acme');
+      const environment = as === 'acme' ? { SANDBUS_NATS_CREDS: file } : undefined;
+      const result = await cli.sandbus(args, undefined, environment);
+      assert.match(result.stderr, says);
+      assert.equal(result.code, code, result.stderr);
+    });
+});
+
 describe('export', () => {
   it('jsonl has every record with its event, in a file of its own', async () => {
     const file = join(cli.folder, 'records.jsonl');
@@ -170,10 +191,17 @@ describe('syscalls', () => {
 });
 
 describe('erase', () => {
-  it('is not for a tenant', async () => {
-    const environment = { SANDBUS_NATS_CREDS: tenantCredentials(cli.system.stateDir, 'acme') };
-    const { code } = await cli.sandbus(['audit', 'erase', jobIds[0] ?? ''], undefined, environment);
-    assert.notEqual(code, 0);
+  it('is not for a tenant, nor for a service', async () => {
+    const { stateDir } = cli.system;
+    for (const credentials of [tenantCredentials(stateDir, 'acme'), userCredentials(stateDir, 'router')]) {
+      const args = ['audit', 'erase', jobIds[0] ?? ''];
+      const result = await cli.sandbus(args, undefined, { SANDBUS_NATS_CREDS: credentials });
+      assert.match(
+        result.stderr,
+        /^sandbus: this takes the credentials of deployment, and .*nk has others: /,
+      );
+      assert.equal(result.code, 2);
+    }
     assert.ok((await cli.system.client.result(jobIds[0] ?? '')) !== null, 'it is still there');
   });
 

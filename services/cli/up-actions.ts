@@ -3,8 +3,7 @@ import type { Server } from 'node:net';
 import { createServer } from 'node:net';
 import { z } from 'zod';
 import { commonShape, loadConfig, positiveNumber, wholeNumber } from '../platform/config.ts';
-import { Bus } from '../platform/nats/bus.ts';
-import { inboxPrefix } from '../platform/nats-permissions.ts';
+import { asDeployment } from './as-deployment.ts';
 import { ensurePolicy } from './default-policy.ts';
 import { parsePort } from './quantities.ts';
 import { defaultGraceMs, startAll } from './system.ts';
@@ -62,18 +61,9 @@ export async function up(options: { port: string; state?: string }): Promise<num
 /** Makes everything that services expect in a NATS server. */
 export async function makeTopology(): Promise<void> {
   const config = loadConfig(topologyShape);
-  const { SANDBUS_NATS_URL: url, SANDBUS_NATS_CREDS: credentials } = config;
-  const bus = await Bus.connect({
-    url,
-    name: 'deployment',
-    credentials,
-    inboxPrefix: inboxPrefix('deployment'),
-  });
-  try {
-    await bus.ensureTopology({ replicas: config.SANDBUS_REPLICAS, sizeFactor: config.SANDBUS_SIZE_FACTOR });
-  } finally {
-    await bus.close();
-  }
+  const { SANDBUS_NATS_URL: natsUrl, SANDBUS_NATS_CREDS: credentials } = config;
+  const options = { replicas: config.SANDBUS_REPLICAS, sizeFactor: config.SANDBUS_SIZE_FACTOR };
+  await asDeployment({ natsUrl, credentials }, (bus) => bus.ensureTopology(options));
 }
 
 function stopAsked(): { first: Promise<void>; second: Promise<void> } {
