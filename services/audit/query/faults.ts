@@ -26,8 +26,8 @@ export function answerFaults(app: FastifyInstance, log: Logger): void {
 }
 
 /**
- * For what is no path at all (`%` and no two digits, a name that is too long), which fastify finds before any hook: `admit` is who asks, and comes
- * first here too. Throws nothing.
+ * For what is no path at all (`%` and no two digits, a name that is too long), which fastify finds before any hook.
+ * `admit` says who asks, and comes first here too.
  */
 export function answerBadUrl(log: Logger, admit: (request: FastifyRequest, reply: FastifyReply) => void) {
   return (error: Error, request: FastifyRequest, reply: FastifyReply): void => {
