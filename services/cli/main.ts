@@ -2,7 +2,7 @@
 import { CommanderError } from 'commander';
 import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
 import { exitCode } from './exit-codes.ts';
-import { say } from './output.ts';
+import { outputFault, say } from './output.ts';
 import { buildProgram, isTopic } from './program.ts';
 
 async function main(words: readonly string[]): Promise<void> {
@@ -39,12 +39,17 @@ function tell(error: unknown, words: readonly string[]): void {
   if (code === 'BUG' && error instanceof Error) say(error.stack ?? '');
 }
 
+const words = process.argv.slice(2);
+
 /** A reader that has seen enough, as in `sandbus ps | head`, is no fault. Commands that must act on it do so first. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCode('brokenPipe'));
-  throw error;
+  const failure = new OperationalError('OUTPUT_FAILED', outputFault('output', error));
+  tell(failure, words);
+  process.exit(exitCodeFor(failure, words));
 });
+/** Nobody can be told of that. What the command found still is what it exits with. */
+process.stderr.on('error', () => undefined);
 
 /** The topics of the help are commands, so that they are there for machines too. */
-const words = process.argv.slice(2);
 await main(words[0] === 'help' && isTopic(words[1]) ? words.slice(1) : words);
