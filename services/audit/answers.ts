@@ -8,16 +8,19 @@ import { RequestFault } from './request-fault.ts';
 export class Answers {
   readonly #bus: Pick<Bus, 'serve'>;
   readonly #log: Logger;
+  readonly #queue: string;
   readonly #stops: Stop[] = [];
   readonly #busy = new Set<Promise<Reply>>();
 
-  constructor({ bus, log }: { bus: Pick<Bus, 'serve'>; log: Logger }) {
+  /** Of all that serve in one `queue`, one gets each request. */
+  constructor({ bus, log }: { bus: Pick<Bus, 'serve'>; log: Logger }, queue = 'audit') {
     this.#bus = bus;
     this.#log = log;
+    this.#queue = queue;
   }
 
   serve(filter: string, handler: (request: Request) => Promise<Reply>): void {
-    const stop = this.#bus.serve(filter, 'audit', (request) => {
+    const stop = this.#bus.serve(filter, this.#queue, (request) => {
       const reply = this.#answer(handler, request).finally(() => this.#busy.delete(reply));
       this.#busy.add(reply);
       return reply;

@@ -64,6 +64,8 @@ for (const [tenant, digest, offset, error] of [
   ['UPPER', sha256, '0', 'BAD_REQUEST'],
   ['acme', sha256, '-1', 'BAD_REQUEST'],
   ['acme', sha256, 'x', 'BAD_REQUEST'],
+  ['acme', sha256, '', 'BAD_REQUEST'],
+  ['acme', sha256, '1e2', 'BAD_REQUEST'],
   ['acme', sha256, String(bytes.length + 1), 'BAD_REQUEST'],
 ] as const)
   test(`${tenant} ${digest.slice(0, 8)} ${offset}: ${error}`, async () => {

@@ -51,8 +51,8 @@ export class Downloads {
         'BAD_REQUEST',
         `${request.subject} must be download.<tenant>.<SHA-256 in lower-case hex>`,
       );
-    const offset = Number(request.headers[headerNames.offset] ?? '0');
-    if (!Number.isSafeInteger(offset) || offset < 0)
+    const offset = request.headers[headerNames.offset] ?? '0';
+    if (!/^\d{1,15}$/.test(offset))
       throw new RequestFault('BAD_REQUEST', `header ${headerNames.offset} must be a byte offset`);
     const fetched = await this.#get(objectKey(tenant, sha256), sha256);
     if (fetched === null)
@@ -60,7 +60,7 @@ export class Downloads {
         'NOT_FOUND',
         `tenant ${tenant} has no artifact ${sha256} (any more): they are kept for ${keepDays} days`,
       );
-    return chunkReply(fetched, offset);
+    return chunkReply(fetched, Number(offset));
   }
 
   #get(key: string, sha256: string): Promise<Fetched | null> {

@@ -13,6 +13,7 @@ import type { RunningService, ServiceContext, StartService } from '../platform/s
 import { consumers, requestFilters } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
 import { Answers } from './answers.ts';
+import { answerWhileAway } from './away.ts';
 import { catchUp } from './catch-up.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { CommitSpans } from './commit-spans.ts';
@@ -61,6 +62,7 @@ export async function startAudit(
     claim: () => claimWriter(config.ledger),
     serve,
     isPatient: isPostgres(config.ledger),
+    whileAway: (reason) => answerWhileAway({ bus: context.bus, log: context.log, reason }),
     log: context.log,
   });
 }

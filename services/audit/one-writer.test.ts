@@ -7,11 +7,21 @@ import type { PostgresServer } from '../ledger/postgres/server-fixture.ts';
 import { debianPackage, findPostgres, startPostgres } from '../ledger/postgres/server-fixture.ts';
 import type { AuditRecord } from '../platform/codec.ts';
 import { stopChild } from '../platform/process.ts';
-import { consumers } from '../platform/topology.ts';
+import { consumers, headerNames } from '../platform/topology.ts';
 import type { AuditProcess } from './audit-process.ts';
 import { startProcess } from './audit-process.ts';
 import type { Fixture } from './fixture.ts';
-import { askRecords, eventually, feed, fixture, newJob, stopTelemetry, submit } from './fixture.ts';
+import {
+  ask,
+  askPage,
+  askRecords,
+  eventually,
+  feed,
+  fixture,
+  newJob,
+  stopTelemetry,
+  submit,
+} from './fixture.ts';
 import { startAudit } from './main.ts';
 
 const skip =
@@ -133,7 +143,27 @@ test('a database that is away at the start is waited for, and said so', async ()
   const away = { ...f.config, ledger: 'postgres://sandbus:secret-word@127.0.0.1:1/ledger' };
   const service = await startAudit(f.context, away);
   const [reason] = service.checks?.map((check) => check()) ?? [];
+  const held = ask(f.bus, 'acme', { what: 'records', waitMs: 20_000 });
+  const { headers, data } = await ask(f.bus, 'acme', { what: 'jobs' });
+  assert.equal(headers[headerNames.error], 'UNAVAILABLE');
   await service.stop();
-  assert.match(String(reason), /PostgreSQL.*it cannot be reached/);
-  assert.doesNotMatch(String(reason), /secret-word/);
+  assert.equal((await held).headers[headerNames.error], 'UNAVAILABLE', 'at its end it answers at once');
+  for (const said of [String(reason), Buffer.from(data).toString()]) {
+    assert.match(said, /PostgreSQL.*it cannot be reached/);
+    assert.doesNotMatch(said, /secret-word/);
+  }
+});
+
+test('one that cannot reach its database leaves the answers to the one that has it', async () => {
+  await using f = await fixture();
+  await f.startAudit();
+  const away = { ...f.config, ledger: 'postgres://sandbus@127.0.0.1:1/ledger' };
+  const service = await startAudit(f.context, away);
+  const questions = [
+    ...Array.from({ length: 20 }, () => ({ what: 'records' })),
+    { what: 'records', waitMs: 6_000 },
+  ];
+  const pages = await Promise.all(questions.map((question) => askPage(f.bus, 'nobody', question)));
+  await service.stop();
+  for (const page of pages) assert.deepEqual(page, { items: [], next: -1, more: false });
 });

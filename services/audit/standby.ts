@@ -12,6 +12,8 @@ export interface StandbyParts<T> {
   readonly serve: (claimed: T) => Promise<RunningService>;
   /** True where what cannot be reached now may be later: a database elsewhere, not the disk of this machine. */
   readonly isPatient: boolean;
+  /** Answers whoever asks while the ledger cannot be reached; not while another one has it, which answers. */
+  readonly whileAway: (reason: () => string) => { stop: () => Promise<void> };
   readonly log: Logger;
 }
 
@@ -34,6 +36,7 @@ class Standby<T> implements RunningService {
   /** Null while it serves. */
   #reason: string | null = null;
   #running: RunningService | null = null;
+  #away: ReturnType<StandbyParts<T>['whileAway']> | null = null;
   #ended: Promise<void> = Promise.resolve();
 
   constructor(parts: StandbyParts<T>) {
@@ -63,19 +66,29 @@ class Standby<T> implements RunningService {
     this.#running = await this.#parts.serve(claimed);
     this.#running.failed.catch((error: unknown) => this.#bug.reject(error));
     this.#say(null);
+    await this.#noLongerAway();
     return true;
   }
 
   async #tried(): Promise<T | null> {
     try {
       const claimed = await this.#parts.claim();
-      if (claimed === null) this.#say('it stands by: another audit service writes this ledger');
-      return claimed;
+      if (claimed !== null) return claimed;
+      this.#say('it stands by: another audit service writes this ledger');
+      await this.#noLongerAway();
+      return null;
     } catch (error) {
       if (!(error instanceof OperationalError) || !this.#parts.isPatient) throw error;
       this.#say(error.message);
+      this.#away ??= this.#parts.whileAway(() => this.#reason ?? 'the audit service starts');
       return null;
     }
+  }
+
+  async #noLongerAway(): Promise<void> {
+    const away = this.#away;
+    this.#away = null;
+    await away?.stop();
   }
 
   #say(reason: string | null): void {
@@ -100,6 +113,7 @@ class Standby<T> implements RunningService {
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#ended;
+    await this.#noLongerAway();
     await this.#running?.stop();
   }
 }

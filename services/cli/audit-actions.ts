@@ -15,12 +15,13 @@ export function tail(options: AuditOptions): Promise<number> {
     const { signal } = enough;
     const after = (await afterOf(client, options)) ?? 'now';
     let last = typeof after === 'number' ? after : null;
+    printHead(options);
     for await (const entry of client.records({ jobId: options.job, after, signal })) {
       printEntry(entry, options);
       last = entry.record.tenantSequence;
     }
     if (last !== null && process.stderr.isTTY)
-      say(`\nsandbus: seen up to record ${last}; go on with \`sandbus audit tail --after ${last}\``);
+      say(`\nsandbus: seen up to record number ${last}; go on with \`sandbus audit tail --after ${last}\``);
     return exitCode('ok');
   }, options);
 }
@@ -29,6 +30,7 @@ export function list(options: AuditOptions): Promise<number> {
   return withClient(async (client) => {
     let left = options.limit ?? Number.POSITIVE_INFINITY;
     const after = await afterOf(client, options);
+    printHead(options);
     for await (const entry of client.records({ jobId: options.job, after, follow: false })) {
       if (left-- <= 0) break;
       printEntry(entry, options);
@@ -37,25 +39,35 @@ export function list(options: AuditOptions): Promise<number> {
   }, options);
 }
 
-/** The sequence after which reading begins; undefined when nothing was said about it. Throws UsageError. */
+/** The number after which reading begins; undefined when nothing was said about it. Throws UsageError. */
 export async function afterOf(
   client: SandbusClient,
   { after, since }: Pick<AuditOptions, 'after' | 'since'>,
 ): Promise<number | undefined> {
   if (since === undefined) return after;
   if (after !== undefined) throw new UsageError('--after and --since: one of them');
-  return 'sequence' in since ? since.sequence - 1 : client.position(new Date(since.ms));
+  return 'number' in since ? since.number - 1 : client.position(new Date(since.ms));
 }
 
-export function show(sequence: number, options: AuditOptions): Promise<number> {
+export function show(number: number, options: AuditOptions): Promise<number> {
   return withClient(async (client) => {
-    for await (const entry of client.records({ after: sequence - 1, follow: false })) {
-      if (entry.record.tenantSequence !== sequence) break;
+    for await (const entry of client.records({ after: number - 1, follow: false })) {
+      if (entry.record.tenantSequence !== number) break;
       print(options.json ? `${toJson(entryJson(entry))}\n` : `${indented(entry)}\n`);
       return exitCode('ok');
     }
-    throw new UsageError(`there is no record ${sequence} of tenant ${client.tenant}`, exitCode('notFound'));
+    throw new UsageError(
+      `there is no record of the number ${number} of tenant ${client.tenant}: \`sandbus audit list\` has the numbers; ` +
+        'those of verify and proofs are ledger sequences',
+      exitCode('notFound'),
+    );
   });
+}
+
+/** For people; in a pipe every line is a record. */
+function printHead({ json }: AuditOptions): void {
+  if (process.stdout.isTTY && !json)
+    print(`NUMBER  ${'RECORDED (UTC)'.padEnd(23)}  ${'JOB'.padEnd(36)}  ${'EVENT'.padEnd(16)}  BY\n`);
 }
 
 function printEntry(entry: Entry, options: AuditOptions): void {

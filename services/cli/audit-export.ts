@@ -2,10 +2,11 @@
 import { once } from 'node:events';
 import { link, open, rm, stat } from 'node:fs/promises';
 import type { Entry, SandbusClient } from '../client/index.ts';
-import { messageOf, UsageError } from '../platform/errors.ts';
+import { UsageError } from '../platform/errors.ts';
 import type { ExportOptions } from './audit.ts';
 import { afterOf, entryJson } from './audit-actions.ts';
 import { exitCode } from './exit-codes.ts';
+import { reasonOf } from './files.ts';
 import { OcsfMapper } from './ocsf.ts';
 import { endProgress, say, showProgress, toJson } from './output.ts';
 import { withClient } from './session.ts';
@@ -65,21 +66,20 @@ const standardOutput: Sink = {
 
 /** Under another name until it is complete, so that nobody takes a part for the whole. */
 async function openFile(file: string): Promise<Sink> {
-  const cannot = (cause: unknown) => new UsageError(`cannot write --out ${file}: ${messageOf(cause)}`);
-  if (await stat(file).catch(() => null)) throw cannot('it is there already, and is not overwritten');
+  const cannot = (cause: unknown): never => {
+    throw new UsageError(`cannot write --out ${file}: ${reasonOf(cause)}`);
+  };
+  if (await stat(file).catch(() => null)) cannot({ code: 'EEXIST' });
   const unfinished = `${file}.${process.pid}.unfinished`;
-  const handle = await open(unfinished, 'wx', 0o600).catch((cause: unknown) => {
-    throw cannot(cause);
-  });
+  const handle = await open(unfinished, 'wx', 0o600).catch(cannot);
   return {
-    write: async (text) => void (await handle.appendFile(text)),
-    finish: async () => {
-      await handle.sync();
-      // Fails where somebody else has made the file meanwhile.
-      await link(unfinished, file).catch((cause: unknown) => {
-        throw cannot(cause);
-      });
-    },
+    write: (text) => handle.appendFile(text).catch(cannot),
+    // Fails also where somebody else has made the file meanwhile.
+    finish: () =>
+      handle
+        .sync()
+        .then(() => link(unfinished, file))
+        .catch(cannot),
     close: async () => {
       await handle.close();
       await rm(unfinished, { force: true });

@@ -36,7 +36,10 @@ describe('a job is proved', () => {
   before(async () => {
     const { code, stderr } = await cli.sandbus(['audit', 'prove', jobId, '--out', 'job.proof.json']);
     assert.equal(code, 0, stderr);
-    assert.match(stderr, /^Proved: the 5 events of job .* from submitted \(\d+\) to finished/);
+    assert.match(
+      stderr,
+      /^Proved: the 5 events of job .* from submitted \(ledger sequence \d+\) to finished/,
+    );
     await copyFile(logKeyFiles(cli.system.stateDir).verifierKey, at('log.pub'));
     await copyFile(join(cli.system.stateDir, 'service-keys.json'), at('service-keys.json'));
   });
@@ -52,7 +55,7 @@ describe('a job is proved', () => {
     assert.equal(code, 0, stderr);
     assert.match(
       stdout.toString(),
-      /submitted[\s\S]*verified[\s\S]*routed[\s\S]*started[\s\S]*finished[\s\S]*Proved: /,
+      /^LEDGER SEQUENCE {2}RECORDED[\s\S]*submitted[\s\S]*verified[\s\S]*routed[\s\S]*started[\s\S]*finished[\s\S]*Proved: /,
     );
   });
 
@@ -71,6 +74,20 @@ describe('a job is proved', () => {
     assert.deepEqual([code, ok, complete], [0, true, true]);
     const signatures = events.map(({ signature }: { signature: string }) => signature);
     assert.deepEqual(signatures, ['none', 'valid', 'valid', 'valid', 'valid']);
+  });
+
+  it('with the keys and the key of the log that the environment names', async () => {
+    const environment = {
+      ...nowhere(),
+      SANDBUS_LEDGER_VERIFIER_KEY: at('log.pub'),
+      SANDBUS_SERVICE_KEYS: at('service-keys.json'),
+    };
+    const args = ['audit', 'verify', '--proof', 'job.proof.json', '--signatures', '--json'];
+    const { code, stdout, stderr } = await cli.sandbus(args, undefined, environment);
+    assert.equal(code, 0, stderr);
+    assert.equal(JSON.parse(stdout.toString()).events[1].signature, 'valid');
+    const missing = await cli.sandbus(args, undefined, { ...environment, SANDBUS_SERVICE_KEYS: at('none') });
+    assert.match(missing.stderr, /cannot read keys of the services .*none: there is no such file/);
   });
 
   const openssl = spawnSync('openssl', ['version']).error;
@@ -105,6 +122,14 @@ describe('a job is proved', () => {
     assert.equal((await stat(at('job.proof.json'))).mode & 0o777, 0o600);
   });
 
+  it('and what is there already is not overwritten', async () => {
+    await writeFile(at('kept.json'), 'of somebody');
+    const { code, stderr } = await cli.sandbus(['audit', 'prove', jobId, '--out', 'kept.json']);
+    assert.match(stderr, /^sandbus: cannot write kept\.json: it is there already, and is not overwritten$/m);
+    assert.equal(code, 2);
+    assert.equal(await readFile(at('kept.json'), 'utf8'), 'of somebody');
+  });
+
   it('or not, when anything in it was changed', async () => {
     const proof: JobProof = JSON.parse(await readFile(at('job.proof.json'), 'utf8'));
     const changed = { ...proof, leaves: proof.leaves.toSpliced(2, 1) };
@@ -128,6 +153,31 @@ describe('a job is proved', () => {
     assert.equal(code, 4);
     assert.match(stderr, /there is no job 0198c2f0/);
   });
+});
+
+describe('an output that has no room', () => {
+  const cases: [args: readonly string[], code: number][] = [
+    [['audit', 'export'], 69],
+    [['audit', 'list'], 69],
+    [['audit', 'prove', 'JOB'], 69],
+    [['audit', 'verify'], 69],
+    [['audit', 'verify', '--proof', 'job.proof.json', '--json'], 69],
+    [['ps', '--all', '--json'], 69],
+    [['help'], 69],
+    [['run', 'talk.sh'], 125],
+    [['run', 'talk.sh', '--json'], 125],
+  ];
+  for (const [args, expected] of cases)
+    it(`is said, and is no answer: ${args.join(' ')}`, async () => {
+      const words = args.map((word) => (word === 'JOB' ? jobId : word));
+      const { code, stderr } = await cli.sandbusInto('/dev/full', words);
+      assert.match(
+        stderr,
+        /^(sandbus: |.*"message":")cannot write standard output: no space left on device/m,
+      );
+      assert.doesNotMatch(stderr, /Proved:|shown this once|^ +at /m);
+      assert.equal(code, expected, stderr);
+    });
 });
 
 describe('a checkpoint is kept', () => {
@@ -262,7 +312,10 @@ describe('a ledger without its service', () => {
   it('is not whole once it was changed, and where', async () => {
     const { code, stdout, stderr } = await verify('changed.db');
     assert.equal(code, 1);
-    assert.match(stdout.toString(), /^record 7: its fields do not give its leaf hash.*\n {4}to do: /);
+    assert.match(
+      stdout.toString(),
+      /^ledger sequence 7: its fields do not give its leaf hash.*\n {4}to do: /,
+    );
     assert.match(stderr, /not whole: 1 fault in 60 records/);
     const json = JSON.parse((await verify('changed.db', '--json')).stdout.toString());
     assert.deepEqual([json.ok, json.findings[0].kind, json.findings[0].sequence], [false, 'leaf', 7]);

@@ -8,16 +8,17 @@ import type { VerifierKey } from '../ledger/tlog/note.ts';
 import { OperationalError, UsageError } from '../platform/errors.ts';
 import type { CheckpointCliOptions, ProveCliOptions } from './audit-prove.ts';
 import { exitCode } from './exit-codes.ts';
-import { readIfThere, writeAtomically } from './files.ts';
+import { mustBeNew, readIfThere, writeAtomically, writeNew } from './files.ts';
 import { makeJobProof } from './job-proof.ts';
 import { readCheckpoint, readLogKey } from './ledger-files.ts';
-import { print, printJson, say } from './output.ts';
+import { print, printed, printJson, say } from './output.ts';
 import { withClient } from './session.ts';
 
 // --- A proof
 
 export async function prove(jobId: string, options: ProveCliOptions): Promise<number> {
   const key = await readLogKey(options.logKey);
+  if (options.out !== undefined) await mustBeNew(options.out);
   return withClient(async (client) => {
     const proof = await makeJobProof(client, jobId, options);
     const text = `${JSON.stringify(proof, null, 1)}\n`;
@@ -28,8 +29,8 @@ export async function prove(jobId: string, options: ProveCliOptions): Promise<nu
       );
       return exitCode('failed');
     }
-    if (options.out === undefined) print(text);
-    else await writeAtomically(options.out, text, 0o600);
+    if (options.out === undefined) await printed(text);
+    else await writeNew(options.out, text, 0o600);
     if (options.out !== undefined && options.json)
       printJson({ out: options.out, says: saysWhat(verdict.value) });
     else say(saysWhat(verdict.value));

@@ -33,7 +33,7 @@ export function registerProve(audit: Command): void {
     ],
     exits: ['failed', 'notFound', 'unavailable'],
   })
-    .option('--out <file>', 'where to (default: standard output)')
+    .option('--out <file>', 'write there; it must not exist (default: standard output)')
     .option('--log-key <file>', logKeyHelp)
     .option('--no-payloads', 'leave out the events themselves: their digests stay')
     .action(

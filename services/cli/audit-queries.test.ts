@@ -1,11 +1,12 @@
 /** Reading the ledger by time and tenant, exporting it, summing system calls, and erasing payloads. */
 import assert from 'node:assert/strict';
-import { readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../test/with-nats.ts';
-import { tenantCredentials } from '../platform/access-paths.ts';
-import { CliFixture } from './cli-process.ts';
+import { tenantCredentials, userCredentials } from '../platform/access-paths.ts';
+import { runChild } from '../platform/process.ts';
+import { CliFixture, sandbusProgram } from './cli-process.ts';
 
 let cli: CliFixture;
 /** Between the first job and the second. */
@@ -37,7 +38,7 @@ describe('where reading begins', () => {
   it('a sequence, a time, an age', async () => {
     assert.deepEqual(await listed('--since', '7'), [7, 8, 9]);
     assert.deepEqual(await listed('--since', new Date(betweenMs).toISOString()), [5, 6, 7, 8, 9]);
-    assert.deepEqual(await listed('--since', '1h', '--job', jobIds[1] ?? ''), [5, 6, 7, 8, 9]);
+    assert.deepEqual(await listed('--since', '1h ago', '--job', jobIds[1] ?? ''), [5, 6, 7, 8, 9]);
   });
 
   it('tail goes on from there, and is resumed with the last sequence that it gave', async () => {
@@ -68,7 +69,8 @@ describe('where reading begins', () => {
   });
 
   const wrong: [args: string[], code: number, says: RegExp][] = [
-    [['--since', 'yesterday'], 2, /--since: time yesterday: must be/],
+    [['--since', 'yesterday'], 2, /--since: time yesterday: must be 2h or 2h ago/],
+    [['--after', '-2'], 2, /--after: record number -2: must be a whole number, 0 or more/],
     [['--since', '1', '--after', '1'], 2, /--after and --since: one of them/],
     [['--tenant', 'nobody'], 69, /does not accept a connection without credentials: a tenant is made with/],
   ];
@@ -85,6 +87,27 @@ describe('where reading begins', () => {
     assert.match(result.stderr, /cannot read as tenant other: .*acme\.nk is not its file/);
     assert.equal(result.code, 2);
   });
+});
+
+describe('credentials that are missing, or of somebody else, are named with what makes them', () => {
+  const cases: [args: string[], as: 'nobody' | 'acme', code: number, says: RegExp][] = [
+    [['topology'], 'acme', 2, /this takes the credentials of deployment, and .*acme\.nk has others/],
+    [['topology'], 'nobody', 69, /without credentials: credentials of services .* `sandbus access init`/],
+    [
+      ['service', 'router'],
+      'nobody',
+      69,
+      /without credentials: credentials of services .* `sandbus access init`/,
+    ],
+  ];
+  for (const [args, as, code, says] of cases)
+    it(`${args.join(' ')} as ${as}`, async () => {
+      const file = tenantCredentials(cli.system.stateDir, 'acme');
+      const environment = as === 'acme' ? { SANDBUS_NATS_CREDS: file } : undefined;
+      const result = await cli.sandbus(args, undefined, environment);
+      assert.match(result.stderr, says);
+      assert.equal(result.code, code, result.stderr);
+    });
 });
 
 describe('export', () => {
@@ -106,6 +129,18 @@ describe('export', () => {
       [],
     );
   });
+});
+
+it('an export that finds no room is said, and nothing of it stays', async () => {
+  const script = `mount -t tmpfs -o size=4k none "$1"; head -c 4096 /dev/zero >"$1/full"
+    "$2" audit export --out "$1/all.jsonl" 2>&1; echo "code $?"; ls "$1"`;
+  await mkdir(join(cli.folder, 'disk'));
+  const args = ['-rm', 'sh', '-c', script, 'sh', join(cli.folder, 'disk'), sandbusProgram];
+  const path = '/usr/local/bin:/usr/bin:/bin:/sbin:/usr/sbin';
+  const { stdout } = await runChild('/usr/bin/unshare', args, cli.environment({ PATH: path }));
+  const [said, ...rest] = stdout.toString().trim().split('\n');
+  assert.match(said ?? '', /^sandbus: cannot write --out .*all\.jsonl: there is no space left on its disk$/);
+  assert.deepEqual(rest, ['code 2', 'full']);
 });
 
 interface Sum {
@@ -156,10 +191,17 @@ describe('syscalls', () => {
 });
 
 describe('erase', () => {
-  it('is not for a tenant', async () => {
-    const environment = { SANDBUS_NATS_CREDS: tenantCredentials(cli.system.stateDir, 'acme') };
-    const { code } = await cli.sandbus(['audit', 'erase', jobIds[0] ?? ''], undefined, environment);
-    assert.notEqual(code, 0);
+  it('is not for a tenant, nor for a service', async () => {
+    const { stateDir } = cli.system;
+    for (const credentials of [tenantCredentials(stateDir, 'acme'), userCredentials(stateDir, 'router')]) {
+      const args = ['audit', 'erase', jobIds[0] ?? ''];
+      const result = await cli.sandbus(args, undefined, { SANDBUS_NATS_CREDS: credentials });
+      assert.match(
+        result.stderr,
+        /^sandbus: this takes the credentials of deployment, and .*nk has others: /,
+      );
+      assert.equal(result.code, 2);
+    }
     assert.ok((await cli.system.client.result(jobIds[0] ?? '')) !== null, 'it is still there');
   });
 

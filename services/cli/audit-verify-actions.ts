@@ -11,7 +11,7 @@ import { exitCode } from './exit-codes.ts';
 import { readBytes } from './files.ts';
 import { readCheckpoint, readKeyringFile, readLogKey } from './ledger-files.ts';
 import { endProgress, print, printJson, say, showProgress } from './output.ts';
-import { printable } from './table.ts';
+import { printable, renderTable } from './table.ts';
 import { limitYoungGeneration } from './young-generation.ts';
 
 export function verify(options: VerifyCliOptions): Promise<number> {
@@ -79,7 +79,7 @@ function tell(report: VerifyReport, log: string, hasKept: boolean): void {
 
 function whatOf({ from, size }: VerifyReport): string {
   if (from === 0) return `${size} records`;
-  return from < size ? `records ${from} to ${size - 1}` : `nothing is new after ${size} records`;
+  return from < size ? `ledger sequences ${from} to ${size - 1}` : `nothing is new after ${size} records`;
 }
 
 // --- A proof
@@ -94,15 +94,25 @@ async function verifyProof(file: string, options: VerifyCliOptions): Promise<num
   return exitCode(verdict.ok ? 'ok' : 'failed');
 }
 
+const proofColumns = [
+  { title: 'LEDGER SEQUENCE', align: 'right' },
+  { title: 'RECORDED (UTC)' },
+  { title: 'EVENT' },
+  { title: 'BY' },
+  { title: 'PAYLOAD' },
+  { title: 'SIGNATURE' },
+] as const;
+
 function tellProof(job: ProvedJob): void {
-  for (const { sequence, recordedAt, kind, signer, payload, signature } of job.events) {
-    const at = new Date(recordedAt / 1000).toISOString().slice(0, 23).replace('T', ' ');
-    const size = payload === null ? 'not in the proof' : `${payload.length} bytes`;
-    const signed = signature === 'valid' ? '  signature valid' : '';
-    print(
-      `${String(sequence).padStart(9)}  ${at}  ${kind.padEnd(16)}  ${printable(signer.padEnd(9))}  ${size}${signed}\n`,
-    );
-  }
+  const rows = job.events.map(({ sequence, recordedAt, kind, signer, payload, signature }) => [
+    String(sequence),
+    new Date(recordedAt / 1000).toISOString().slice(0, 23).replace('T', ' '),
+    kind,
+    signer,
+    payload === null ? 'not in the proof' : `${payload.length} bytes`,
+    signature === 'valid' ? 'valid' : '',
+  ]);
+  print(renderTable(proofColumns, rows));
   print(`${saysWhat(job)}\n`);
 }
 

@@ -3,23 +3,28 @@ import type { Command } from 'commander';
 import { registerCheckpoint, registerConsistency, registerProve } from './audit-prove.ts';
 import { registerVerify } from './audit-verify.ts';
 import { choice, define, exitsWith, once } from './command.ts';
-import { parseCount, parsePast, parseSequence } from './quantities.ts';
+import { parseAfter, parseCount, parsePast, parseRecordNumber } from './quantities.ts';
 
 export interface AuditOptions {
   readonly job?: string;
   readonly tenant?: string;
+  /** Number of a record of the tenant. */
   readonly after?: number;
-  /** A sequence to begin with, or milliseconds since 1970. */
   readonly since?: Since;
   readonly limit?: number;
   readonly json?: true;
 }
 
-/** Where reading begins: with a record, or with a time. */
-export type Since = { readonly sequence: number } | { readonly ms: number };
+/** Where reading begins: with the tenant's record of a number, or with a time, milliseconds since 1970. */
+export type Since = { readonly number: number } | { readonly ms: number };
+
+/** The records of the ledger have another numbering, which verify and proofs use: this one is the tenant's own. */
+const numbers =
+  'Records are named by their number, which the tenant counts from 0. The ledger counts the records of all tenants ' +
+  'together: verify and proofs name its ledger sequence, which show has too.';
 
 function parseSince(text: string): Since {
-  return /^\d+$/.test(text) ? { sequence: parseSequence(text) } : { ms: parsePast(text, Date.now()) };
+  return /^\d+$/.test(text) ? { number: parseRecordNumber(text) } : { ms: parsePast(text, Date.now()) };
 }
 
 /** What tail, list and export have in common. */
@@ -32,7 +37,7 @@ function withRange(command: Command): Command {
     )
     .option(
       '--since <time>',
-      'begin at a time (2h ago, 2027-01-31, 2027-01-31T12:00:00Z) or with a sequence',
+      'begin at a time (2h, 2027-01-31, 2027-01-31T12:00:00Z) or with the record of a number',
       once('--since', parseSince),
     );
 }
@@ -43,7 +48,7 @@ export function registerAudit(program: Command): void {
   const audit = program
     .command('audit')
     .summary('the ledger: every event of every job, in order')
-    .description("Reads the tenant's records of the append-only ledger.");
+    .description(`Reads the tenant's records of the append-only ledger. ${numbers}`);
   registerTail(audit);
   registerList(audit);
   registerShow(audit);
@@ -71,9 +76,9 @@ function registerTail(audit: Command): void {
   });
   withRange(command)
     .option(
-      '--after <sequence>',
-      'begin after this one; -1 is from the beginning (default: now)',
-      once('--after', parseSequence),
+      '--after <number>',
+      'begin after the record of this number; -1 is from the beginning (default: now)',
+      once('--after', parseAfter),
     )
     .action(exitsWith(async (options: AuditOptions) => (await actions()).tail(options)));
 }
@@ -86,20 +91,25 @@ function registerList(audit: Command): void {
     exits: ['unavailable'],
   });
   withRange(command)
-    .option('--after <sequence>', 'begin after this one (default: -1)', once('--after', parseSequence))
-    .option('--limit <number>', 'at most so many (default: all)', once('--limit', parseCount))
+    .option(
+      '--after <number>',
+      'begin after the record of this number (default: -1)',
+      once('--after', parseAfter),
+    )
+    .option('--limit <count>', 'at most so many (default: all)', once('--limit', parseCount))
     .action(exitsWith(async (options: AuditOptions) => (await actions()).list(options)));
 }
 
 function registerShow(audit: Command): void {
   define(audit, {
-    usage: 'show <sequence>',
+    usage: 'show <number>',
     summary: 'one record with its event',
+    description: `One record of the tenant, by its number, with its event. ${numbers}`,
     examples: ['sandbus audit show 1200'],
     exits: ['notFound', 'unavailable'],
   }).action(
-    exitsWith(async (sequence: string, options: AuditOptions) =>
-      (await actions()).show(parseSequence(sequence), options),
+    exitsWith(async (number: string, options: AuditOptions) =>
+      (await actions()).show(parseRecordNumber(number), options),
     ),
   );
 }
@@ -132,7 +142,7 @@ function registerExport(audit: Command): void {
     )
     .option(
       '--until <time>',
-      'end before this time',
+      'end before this time, written as that of --since',
       once('--until', (text) => parsePast(text, Date.now())),
     )
     .option('--out <file>', 'write there; it must not exist (default: standard output)')

@@ -1,5 +1,5 @@
 /** For tests: the `sandbus` command as its own process, in a folder of its own, beside a whole system. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestSystem } from '../../test/with-system.ts';
@@ -37,14 +37,38 @@ export class CliFixture {
 
   /** Starts the command; its standard streams are pipes. */
   spawn(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Child> {
-    const env = {
+    const env = this.environment(environment);
+    return startChild(sandbusProgram, args, { env, cwd: this.folder, stdio: ['pipe', 'pipe', 'pipe'] });
+  }
+
+  environment(more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+    return {
       PATH: '/usr/local/bin:/usr/bin:/bin',
       SANDBUS_NATS_URL: this.system.url,
       SANDBUS_TENANT: 'acme',
       SANDBUS_STATE_DIR: this.system.stateDir,
-      ...environment,
+      ...more,
     };
-    return startChild(sandbusProgram, args, { env, cwd: this.folder, stdio: ['pipe', 'pipe', 'pipe'] });
+  }
+
+  /** Runs the command with this file as its standard output, which may not take it. */
+  async sandbusInto(
+    file: string,
+    args: readonly string[],
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<Omit<CliResult, 'stdout'>> {
+    const output = await open(file, 'a');
+    try {
+      const env = this.environment(environment);
+      const child = await startChild(sandbusProgram, args, {
+        ...{ env, cwd: this.folder },
+        stdio: ['ignore', output.fd, 'pipe'],
+      });
+      const [stderr, exit] = await Promise.all([readAll(child.stderr), child.exited]);
+      return { stderr: stderr.toString(), code: exit.code };
+    } finally {
+      await output.close();
+    }
   }
 
   /** Runs the command to its end. */

@@ -5,6 +5,7 @@ import { logKeyFiles } from '../ledger/log-key.ts';
 import { ledgerFileIn } from '../ledger/open.ts';
 import { queryTokensFile, tenantCredentials } from '../platform/access-paths.ts';
 import { commonShape, installation, loadConfig } from '../platform/config.ts';
+import { serviceKeyFiles } from '../platform/service-keys.ts';
 import { isTenant } from '../platform/topology.ts';
 import { trustFilesOf, trustShape } from '../trust-store/config.ts';
 
@@ -41,6 +42,8 @@ export function loadCliConfig(tenant?: string) {
     /** Of the audit service on this machine. */
     ledger: config.SANDBUS_LEDGER_URL ?? ledgerFileIn(config.SANDBUS_STATE_DIR),
     ledgerKey: config.SANDBUS_LEDGER_VERIFIER_KEY ?? logKeyFiles(config.SANDBUS_STATE_DIR).verifierKey,
+    /** Public keys of the services. */
+    serviceKeys: config.SANDBUS_SERVICE_KEYS ?? serviceKeyFiles(config.SANDBUS_STATE_DIR, 'audit').keyring,
     launcher: config.SANDBUS_LAUNCHER,
     interpreters: {
       python: config.SANDBUS_PYTHON,

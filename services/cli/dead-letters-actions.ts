@@ -13,13 +13,15 @@ interface Json {
   readonly json?: true;
 }
 
-const columns = [
-  { title: 'NUMBER', align: 'right' },
-  { title: 'TIME' },
-  { title: 'BY' },
-  { title: 'REASON' },
-  { title: 'SUBJECT' },
-] as const;
+/** Those of one tenant are named by its numbers; those of all by the one numbering that they have in common. */
+const columnsFor = (allTenants: boolean) =>
+  [
+    { title: allTenants ? 'LEDGER SEQUENCE' : 'NUMBER', align: 'right' },
+    { title: 'TIME' },
+    { title: 'BY' },
+    { title: 'REASON' },
+    { title: 'SUBJECT' },
+  ] as const;
 
 interface Whose extends Json {
   readonly allTenants?: true;
@@ -29,7 +31,7 @@ export async function list({ json, allTenants }: Whose): Promise<number> {
   const letters = allTenants ? await deadLettersOfAll(loadCliConfig()) : await withClient(ownLetters);
   if (json) for (const letter of letters) printJson(letterJson(letter));
   else if (letters.length === 0) print('there are no dead letters\n');
-  else print(renderTable(columns, letters.map(row)));
+  else print(renderTable(columnsFor(allTenants === true), letters.map(row)));
   return exitCode('ok');
 }
 
@@ -44,10 +46,10 @@ function row({ sequence, recordedAtMs, letter }: DeadLetter): string[] {
   return [String(sequence), at, letter.service, letter.reason, letter.subject];
 }
 
-export async function show(sequence: number, { json, allTenants }: Whose): Promise<number> {
+export async function show(number: number, { json, allTenants }: Whose): Promise<number> {
   const letter = allTenants
-    ? await foundAmongAll(sequence)
-    : await withClient((client) => found(client, sequence));
+    ? await foundAmongAll(number)
+    : await withClient((client) => found(client, number));
   const value = letterJson(letter);
   if (json) printJson(value);
   else
@@ -65,26 +67,27 @@ async function foundAmongAll(sequence: number): Promise<DeadLetter> {
   const letter = letters.find((one) => one.sequence === sequence);
   if (letter === undefined)
     throw new UsageError(
-      `record ${sequence} is no dead letter of the last days: \`sandbus dead-letters list --all-tenants\` has the numbers`,
+      `the record of ledger sequence ${sequence} is no dead letter of the last days: ` +
+        '`sandbus dead-letters list --all-tenants` has the sequences',
       exitCode('notFound'),
     );
   return letter;
 }
 
-export function replay(sequence: number, { json }: Json): Promise<number> {
+export function replay(number: number, { json }: Json): Promise<number> {
   return withClient(async (client) => {
-    const replayed = await client.replay(await found(client, sequence));
+    const replayed = await client.replay(await found(client, number));
     if (json) printJson(replayed);
     else print(`${replayed.jobId}\n`);
     return exitCode('ok');
   });
 }
 
-async function found(client: SandbusClient, sequence: number): Promise<DeadLetter> {
-  const letter = await client.deadLetter(sequence);
+async function found(client: SandbusClient, number: number): Promise<DeadLetter> {
+  const letter = await client.deadLetter(number);
   if (letter === null)
     throw new UsageError(
-      `record ${sequence} of tenant ${client.tenant} is no dead letter: \`sandbus dead-letters list\` has the numbers`,
+      `the record of the number ${number} of tenant ${client.tenant} is no dead letter: \`sandbus dead-letters list\` has the numbers`,
       exitCode('notFound'),
     );
   return letter;

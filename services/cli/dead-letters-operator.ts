@@ -3,35 +3,23 @@
  * without a valid tenant, or was no event of a job. The operator reads them from the feed, which holds the last seven days,
  * with the credentials of deployment.
  */
-import { existsSync } from 'node:fs';
 import { decodeEntry } from '../client/audit-read.ts';
 import { deadLetterIn } from '../client/dead-letters.ts';
 import type { DeadLetter } from '../client/index.ts';
-import { userCredentials } from '../platform/access-paths.ts';
-import { UsageError } from '../platform/errors.ts';
-import { Bus } from '../platform/nats/bus.ts';
-import { inboxPrefix } from '../platform/nats-permissions.ts';
+import type { Bus } from '../platform/nats/bus.ts';
 import { subjects } from '../platform/topology.ts';
+import { asDeployment, deploymentCredentials } from './as-deployment.ts';
 import type { CliConfig } from './config.ts';
 
 /** Numbered by their place in the whole ledger, oldest first. Throws UsageError without the credentials. */
 export async function deadLettersOfAll(
   config: Pick<CliConfig, 'natsUrl' | 'stateDir'>,
 ): Promise<DeadLetter[]> {
-  const credentials = userCredentials(config.stateDir, 'deployment');
-  if (!existsSync(credentials))
-    throw new UsageError(
-      `dead letters of all tenants are the operator's: there are no credentials of deployment in ${credentials}`,
-    );
-  const bus = await Bus.connect({
-    ...{ url: config.natsUrl, name: 'deployment', inboxPrefix: inboxPrefix('deployment') },
-    ...{ credentials, timeoutMs: 2000 },
-  });
-  try {
-    return await readFeed(bus);
-  } finally {
-    await bus.close();
-  }
+  const credentials = deploymentCredentials(
+    config.stateDir,
+    "dead letters of all tenants are the operator's",
+  );
+  return asDeployment({ natsUrl: config.natsUrl, credentials, timeoutMs: 2000 }, readFeed);
 }
 
 async function readFeed(bus: Bus): Promise<DeadLetter[]> {

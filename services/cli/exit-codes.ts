@@ -9,7 +9,10 @@ export const exitCodes = {
   failed: { code: 1, meaning: 'the answer is no: not verified, not as expected, something is missing' },
   usage: { code: 2, meaning: 'wrong options, arguments, files or configuration' },
   notFound: { code: 4, meaning: 'there is no such job or record' },
-  unavailable: { code: 69, meaning: 'NATS or a service does not answer' },
+  unavailable: {
+    code: 69,
+    meaning: 'NATS or a service does not answer, or standard output cannot be written',
+  },
   busFull: { code: 75, meaning: 'the bus is full: try again later' },
   timeLimit: { code: 124, meaning: 'run, wait: the plugin exceeded its wall-clock limit' },
   notRun: {

@@ -1,7 +1,7 @@
 /** Reading and writing files of the person at the keyboard: each fault names the file and what to do. */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { OperationalError, UsageError } from '../platform/errors.ts';
 
@@ -49,6 +49,12 @@ export async function* streamBytes(path: string, what: string): AsyncGenerator<B
   } catch (cause) {
     throw new UsageError(`cannot read ${what} ${path}: ${reasonOf(cause)}`);
   }
+}
+
+/** For work that is long or done elsewhere before the file is written: what would refuse it then refuses it now. */
+export async function mustBeNew(path: string): Promise<void> {
+  if (await lstat(path).catch(() => null))
+    throw new UsageError(`cannot write ${path}: ${reasonOf({ code: 'EEXIST' })}`);
 }
 
 /** What a file is to have; what comes piece by piece may fail, and then the file is not made. */
@@ -135,7 +141,8 @@ async function syncFolder(path: string): Promise<void> {
   await handle.sync().finally(() => handle.close());
 }
 
-function reasonOf(cause: unknown): string {
+/** Why a file cannot be read or written, for the end of a sentence. */
+export function reasonOf(cause: unknown): string {
   const { code, message } = cause as NodeJS.ErrnoException;
   switch (code) {
     case 'ENOENT':

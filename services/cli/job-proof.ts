@@ -51,7 +51,7 @@ async function coveringPaths(
     if (performance.now() > giveUpAt)
       throw new OperationalError(
         'NOT_SIGNED_YET',
-        `no checkpoint covers event ${needed?.sequence} after ${patienceMs / 1000} s: is the audit service well? (its log says)`,
+        `no checkpoint covers ledger sequence ${needed?.sequence} after ${patienceMs / 1000} s: is the audit service well? (its log says)`,
       );
     await delay(pauseMs);
   }

@@ -1,5 +1,4 @@
 /** Files about the ledger that a person keeps: the key of the log, checkpoints, the keys of the services. */
-import { join } from 'node:path';
 import type { SignedCheckpoint } from '../ledger/tlog/checkpoint.ts';
 import { openCheckpoint } from '../ledger/tlog/checkpoint.ts';
 import type { VerifierKey } from '../ledger/tlog/note.ts';
@@ -26,8 +25,7 @@ export async function readCheckpoint(file: string, key: VerifierKey): Promise<Si
 }
 
 /** The services' public keys. Throws UsageError. */
-export async function readKeyringFile(given?: string): Promise<Keyring> {
-  const file = given ?? join(loadCliConfig().stateDir, 'service-keys.json');
+export async function readKeyringFile(file: string = loadCliConfig().serviceKeys): Promise<Keyring> {
   const parsed = parseKeyring(await readBytes(file, 'keys of the services'));
   if (parsed.ok) return parsed.value;
   throw new UsageError(`${file}: ${parsed.detail}`);

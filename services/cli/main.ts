@@ -2,7 +2,7 @@
 import { CommanderError } from 'commander';
 import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
 import { exitCode } from './exit-codes.ts';
-import { say } from './output.ts';
+import { outputFault, say } from './output.ts';
 import { buildProgram, readHelp } from './program.ts';
 
 async function main(words: readonly string[]): Promise<void> {
@@ -39,10 +39,16 @@ function tell(error: unknown, words: readonly string[]): void {
   if (code === 'BUG' && error instanceof Error) say(error.stack ?? '');
 }
 
+const words = process.argv.slice(2);
+
 /** A reader that has seen enough, as in `sandbus ps | head`, is no fault. Commands that must act on it do so first. */
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCode('brokenPipe'));
-  throw error;
+  const failure = new OperationalError('OUTPUT_FAILED', outputFault('output', error));
+  tell(failure, words);
+  process.exit(exitCodeFor(failure, words));
 });
+/** Nobody can be told of that. What the command found still is what it exits with. */
+process.stderr.on('error', () => undefined);
 
-await main(process.argv.slice(2));
+await main(words);

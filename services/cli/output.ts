@@ -1,5 +1,7 @@
 /** What a command says: results on standard output, everything else on standard error. */
 import { once } from 'node:events';
+import { getSystemErrorMessage } from 'node:util';
+import { messageOf, OperationalError } from '../platform/errors.ts';
 import { plainJson } from '../platform/plain-json.ts';
 import { printable } from './table.ts';
 
@@ -14,6 +16,22 @@ export function toJson(value: unknown): string {
 
 export function print(text: string): void {
   process.stdout.write(text);
+}
+
+/** Prints, and resolves when all of it is written. Throws OperationalError OUTPUT_FAILED. */
+export function printed(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => {
+      if (error == null) resolve();
+      else reject(new OperationalError('OUTPUT_FAILED', outputFault('output', error)));
+    });
+  });
+}
+
+/** Why the standard output, or error, takes nothing, in a sentence. */
+export function outputFault(stream: 'output' | 'error', cause: NodeJS.ErrnoException): string {
+  const why = cause.errno === undefined ? messageOf(cause) : getSystemErrorMessage(cause.errno);
+  return `cannot write standard ${stream}: ${why}`;
 }
 
 /** A sentence for the person at the terminal. */

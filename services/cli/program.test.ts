@@ -38,6 +38,10 @@ describe('every command', () => {
     });
   }
 
+  for (const [name, command] of commands.filter(([name]) => /audit (tail|list|show)|dead-letters/.test(name)))
+    it(`${name} calls a record's number nothing but that`, () =>
+      assert.doesNotMatch(helpOf(command), /<sequence>|with a sequence|a sequence of/));
+
   it('is in the list', () => {
     const names = commands.map(([name]) => name.replace('sandbus ', ''));
     const expected = [

@@ -63,30 +63,56 @@ export function parseCount(text: string): number {
   );
 }
 
-/** A position in a sequence: -1 or more. */
-export function parseSequence(text: string): number {
-  const number = /^-?\d+$/.test(text.trim()) ? Number(text) : Number.NaN;
-  if (!(number >= -1 && Number.isSafeInteger(number)))
-    throw wrong(`sequence ${text}`, 'a whole number, -1 or more');
+/** A port of TCP; 0 is any free one. */
+export function parsePort(text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(port <= 65_535)) throw wrong(`port ${JSON.stringify(text)}`, '0 to 65535');
+  return port;
+}
+
+/** The number of a record: 0 or more. */
+export function parseRecordNumber(text: string): number {
+  const number = /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(number)) throw wrong(`record number ${text}`, 'a whole number, 0 or more');
   return number;
+}
+
+/** The number of the record after which reading begins; -1 is from the beginning. */
+export function parseAfter(text: string): number {
+  return text.trim() === '-1' ? -1 : parseRecordNumber(text);
 }
 
 /** `90d` from `nowMs`, or a day or instant in UTC: `2027-01-31`, `2027-01-31T12:00:00Z`. Milliseconds since 1970. */
 export function parseInstant(text: string, nowMs: number): number {
-  if (/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(text)) {
-    const ms = Date.parse(text);
-    // Date.parse makes the 30th of February a day of March.
-    if (Number.isFinite(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))) return ms;
-    throw wrong(`date ${text}`, 'a date of the calendar, in UTC');
-  }
   if (/^\d/.test(text) && !text.includes('-')) return nowMs + parseDuration(text);
-  throw wrong(`time ${text}`, '90d (from now), 2027-01-31 or 2027-01-31T12:00:00Z');
+  const ms = parseCalendar(text);
+  if (ms === null) throw wrong(`time ${text}`, '90d (from now), 2027-01-31 or 2027-01-31T12:00:00Z');
+  return ms;
 }
 
-/** A time in the past: `2h` ago, or a day or instant in UTC. Milliseconds since 1970. */
-export function parsePast(text: string, nowMs: number): number {
+/** The same for an end that is still to come: what is over is good for nothing, so it is a mistake. */
+export function parseEnd(text: string, nowMs: number): number {
   const ms = parseInstant(text, nowMs);
-  return text.includes('-') ? ms : 2 * nowMs - ms;
+  if (ms <= nowMs) throw new UsageError(`${text} is over: it was ${formatTime(ms)} UTC`);
+  return ms;
+}
+
+/** A day or instant in UTC; null for what looks like none. */
+function parseCalendar(text: string): number | null {
+  if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/.test(text)) return null;
+  const ms = Date.parse(text);
+  // Date.parse makes the 30th of February a day of March.
+  if (Number.isFinite(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))) return ms;
+  throw wrong(`date ${text}`, 'a date of the calendar, in UTC');
+}
+
+/** A time in the past: `2h` or `2h ago`, or a day or instant in UTC. Milliseconds since 1970. */
+export function parsePast(text: string, nowMs: number): number {
+  const [, age] = /^(\d\S*?)(?: +ago)?$/.exec(text.trim()) ?? [];
+  if (age !== undefined && !age.includes('-')) return nowMs - parseDuration(age);
+  const ms = parseCalendar(text);
+  if (ms === null) throw wrong(`time ${text}`, '2h or 2h ago, 2027-01-31 or 2027-01-31T12:00:00Z');
+  return ms;
 }
 
 /** `KEY=VALUE`; the value may be empty and may contain `=`. */

@@ -1,13 +1,13 @@
 /** What `sandbus query-token add | list | remove` do. */
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { messageOf, UsageError } from '../platform/errors.ts';
+import { UsageError } from '../platform/errors.ts';
 import type { QueryToken } from '../platform/query-tokens.ts';
 import { encodeTokens, newToken, parseTokens } from '../platform/query-tokens.ts';
 import { loadQueryTokensFile } from './config.ts';
 import { exitCode } from './exit-codes.ts';
 import { readIfThere, withLock, writeAtomically } from './files.ts';
-import { print, printJson, say } from './output.ts';
+import { print, printed, printJson, say } from './output.ts';
 import { formatTime } from './quantities.ts';
 import type { TokenOptions } from './query-tokens.ts';
 import { renderTable } from './table.ts';
@@ -17,7 +17,7 @@ export async function add(name: string, options: TokenOptions): Promise<number> 
   if ((tenant === undefined) === (operator === undefined))
     throw new UsageError('say what the token sees: --tenant NAME, or --operator for every tenant');
   const about = { name, tenant: tenant ?? null, createdMs: Date.now(), expiresMs: expires ?? null };
-  const made = makeToken(about);
+  const made = newToken(about);
   const file = await changing((tokens) => {
     if (tokens.some((token) => token.name === name))
       throw new UsageError(`there is a token ${name}; remove it first, or take another name`);
@@ -25,18 +25,10 @@ export async function add(name: string, options: TokenOptions): Promise<number> 
   });
   if (options.json) printJson({ ...viewOf(made.token), token: made.secret });
   else {
-    print(`${made.secret}\n`);
+    await printed(`${made.secret}\n`);
     say(`sandbus: shown this once; its digest is in ${file}`);
   }
   return exitCode('ok');
-}
-
-function makeToken(about: Parameters<typeof newToken>[0]): ReturnType<typeof newToken> {
-  try {
-    return newToken(about);
-  } catch (error) {
-    throw new UsageError(`token ${about.name}: ${messageOf(error)}`);
-  }
 }
 
 export async function list(options: TokenOptions): Promise<number> {

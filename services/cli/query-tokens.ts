@@ -1,7 +1,7 @@
 /** `sandbus query-token add | list | remove`: who may use the query API. */
 import type { Command } from 'commander';
 import { define, exitsWith, once } from './command.ts';
-import { parseInstant } from './quantities.ts';
+import { parseEnd } from './quantities.ts';
 
 export interface TokenOptions {
   readonly tenant?: string;
@@ -34,7 +34,7 @@ export function registerQueryTokens(program: Command): void {
     .option(
       '--expires <time>',
       '90d, or a day or instant in UTC (default: never)',
-      once('--expires', (text) => parseInstant(text, Date.now())),
+      once('--expires', (text) => parseEnd(text, Date.now())),
     )
     .action(exitsWith(async (name: string, options: TokenOptions) => (await actions()).add(name, options)));
   define(tokens, {

@@ -107,7 +107,7 @@ function stepTable({ entries }: JobRecord): string {
   const beganAt = entries[0]?.record.recordedAt ?? 0;
   const right = { align: 'right' as const };
   const columns = [
-    { title: 'SEQUENCE', ...right },
+    { title: 'NUMBER', ...right },
     { title: 'RECORDED (UTC)' },
     { title: 'EVENT' },
     { title: 'AFTER', ...right },
@@ -230,7 +230,7 @@ function ledgerLines({ entries }: JobRecord, { standing, spans }: RecordFacts): 
     ?.record.traceparent?.split('-')[1];
   const covering = standing?.covering ?? null;
   return [
-    ['ledger', `records ${sequences}`],
+    ['ledger', `sequences ${sequences}`],
     ['last leaf', Buffer.from(last.leafHash).toString('hex')],
     covering === null
       ? ['checkpoint', 'none covers it yet; the next one is signed within a second']

@@ -3,19 +3,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { JobResult, LogItem, SandbusClient, SubmitRequest, Submitted } from '../client/index.ts';
 import { exitCode, exitCodeOf } from './exit-codes.ts';
 import { describeUpload } from './job-options.ts';
-import { endProgress, printJson, say, showProgress, writeBytes } from './output.ts';
+import { endProgress, outputFault, printed, say, showProgress, toJson, writeBytes } from './output.ts';
 import { describeDuplicate, describeGap, explain, resultJson } from './results.ts';
 
 export async function runJob(client: SandbusClient, request: SubmitRequest, json: boolean): Promise<number> {
   const interruption = watchInterruption();
   try {
     const submitted = await submitUnlessInterrupted(client, request, interruption.first);
-    if (submitted === null) return exitCode(interruption.outputGone() ? 'brokenPipe' : 'cancelled');
+    if (submitted === null) return interruption.outputLost() ?? exitCode('cancelled');
     const { jobId } = submitted;
     void interruption.first.then((reason) => cancel(client, jobId, reason));
     const end = await Promise.race([attend(client, jobId, json), interruption.second]);
     if (end === 'left') return leave(jobId);
-    return interruption.outputGone() ? exitCode('brokenPipe') : end;
+    return interruption.outputLost() ?? end;
   } finally {
     interruption.stop();
     // Where standard input did not end, it would keep this process alive.
@@ -61,7 +61,8 @@ async function attend(client: SandbusClient, jobId: string, json: boolean): Prom
   let lostBytes = 0;
   if (!json) for await (const item of client.logs(jobId, { follow: true })) lostBytes += await passOn(item);
   const result = await ended;
-  if (json) printJson(resultJson(result));
+  // What cannot be written is an interruption, and told there.
+  if (json) await printed(`${toJson(resultJson(result))}\n`).catch(() => undefined);
   else tell(result);
   return lostBytes > 0 ? exitCode('notRun') : exitCodeOf(result);
 }
@@ -69,7 +70,7 @@ async function attend(client: SandbusClient, jobId: string, json: boolean): Prom
 /** Writes output, or says what is lost. Returns how many bytes are. */
 async function passOn(item: LogItem): Promise<number> {
   if (item.kind === 'output') {
-    // A reader that has gone is an interruption, and told there.
+    // What cannot be written is an interruption, and told there.
     await writeBytes(process[item.stream], item.bytes).catch(() => undefined);
     return 0;
   }
@@ -103,23 +104,28 @@ function watchInterruption() {
   const first = Promise.withResolvers<string>();
   const second = Promise.withResolvers<'left'>();
   let signals = 0;
-  let outputGone = false;
+  let outputLost: number | null = null;
   const onSignal = (signal: NodeJS.Signals) => {
     signals += 1;
     if (signals === 1) first.resolve(`${signal} at the command line`);
     else second.resolve('left');
   };
-  const onOutputError = () => {
-    outputGone = true;
-    first.resolve('nobody reads the output any more');
+  const onOutputError = (stream: 'output' | 'error', error: NodeJS.ErrnoException) => {
+    if (outputLost !== null) return;
+    const isGone = error.code === 'EPIPE';
+    outputLost = exitCode(isGone ? 'brokenPipe' : 'notRun');
+    const reason = isGone ? 'nobody reads the output any more' : outputFault(stream, error);
+    if (!isGone) say(`sandbus: ${reason}`);
+    first.resolve(reason);
   };
   for (const signal of signalNames) process.on(signal, onSignal);
-  for (const stream of [process.stdout, process.stderr])
-    stream.removeAllListeners('error').on('error', onOutputError);
+  process.stdout.removeAllListeners('error').on('error', (error) => onOutputError('output', error));
+  process.stderr.removeAllListeners('error').on('error', (error) => onOutputError('error', error));
   return {
     first: first.promise,
     second: second.promise,
-    outputGone: () => outputGone,
+    /** What to exit with because of it; null while all is passed on. */
+    outputLost: () => outputLost,
     stop: () => {
       for (const signal of signalNames) process.off(signal, onSignal);
     },

@@ -96,6 +96,11 @@ const steps: readonly Step[] = [
     says: /version 4: now refuses file/,
   },
   { line: 'sandbus sign other.sh --key me.pem && sandbus verify other.sh', code: 1, says: /REVOKED: / },
+  {
+    line: 'sandbus trust renew --expires 2020-01-01',
+    code: 2,
+    complains: /--expires: 2020-01-01 is over: it was 2020-01-01 00:00:00 UTC/,
+  },
   { line: 'sandbus trust renew --expires 30d', says: /version 5: now expires/ },
   {
     line: 'sandbus trust renew --root-key me.pem',

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../platform/errors.ts';
 import type { TrustStoreContent } from '../trust/index.ts';
 import { define, exitsWith, many, once } from './command.ts';
-import { formatTime, parseCount, parseInstant } from './quantities.ts';
+import { formatTime, parseCount, parseEnd, parseInstant } from './quantities.ts';
 
 interface StoreOption {
   readonly store?: string;
@@ -36,6 +36,7 @@ export function registerTrust(program: Command): void {
 }
 
 const when = (option: string) => once(option, (text) => parseInstant(text, Date.now()));
+const end = (option: string) => once(option, (text) => parseEnd(text, Date.now()));
 
 function registerInit(trust: Command): void {
   define(trust, {
@@ -54,7 +55,7 @@ function registerInit(trust: Command): void {
     .option(
       '--expires <when>',
       `nothing runs after this time until renewed (default: ${year})`,
-      when('--expires'),
+      end('--expires'),
     )
     .option(
       '--threshold <number>',
@@ -116,7 +117,7 @@ function registerAdd(trust: Command): void {
     .option('--gpu', 'it may sign GPU plugins')
     .option('--network', 'it may sign plugins that use the network')
     .option('--not-before <when>', 'counts only from this time (default: now)', when('--not-before'))
-    .option('--expires <when>', `counts no more at this time (default: ${year})`, when('--expires'))
+    .option('--expires <when>', `counts no more at this time (default: ${year})`, end('--expires'))
     .action(exitsWith(add));
 }
 
@@ -223,7 +224,7 @@ function registerRenew(trust: Command): void {
   })
     .option('--store <file>', storeHelp)
     .option('--root-key <key>', rootKeyHelp)
-    .option('--expires <when>', `the new end date (default: ${year})`, when('--expires'))
+    .option('--expires <when>', `the new end date (default: ${year})`, end('--expires'))
     .action(exitsWith(renew));
 }
 

@@ -3,10 +3,9 @@ import type { Server } from 'node:net';
 import { createServer } from 'node:net';
 import { z } from 'zod';
 import { commonShape, loadConfig, positiveNumber, wholeNumber } from '../platform/config.ts';
-import { UsageError } from '../platform/errors.ts';
-import { Bus } from '../platform/nats/bus.ts';
-import { inboxPrefix } from '../platform/nats-permissions.ts';
+import { asDeployment } from './as-deployment.ts';
 import { ensurePolicy } from './default-policy.ts';
+import { parsePort } from './quantities.ts';
 import { defaultGraceMs, startAll } from './system.ts';
 
 /** Where queries are answered unless somebody else has the port. */
@@ -24,8 +23,7 @@ const topologyShape = {
 /** Runs everything until Ctrl-C. Returns the exit code. */
 export async function up(options: { port: string; state?: string }): Promise<number> {
   const config = loadConfig(topologyShape);
-  const port = z.coerce.number().int().min(0).max(65535).safeParse(options.port);
-  if (!port.success) throw new UsageError(`--port ${options.port}: must be 0 to 65535`);
+  const port = parsePort(options.port);
   const stateDir = options.state ?? config.SANDBUS_STATE_DIR;
   const say = (text: string) => void process.stderr.write(`${text}\n`);
   const policy = await ensurePolicy(stateDir);
@@ -37,7 +35,7 @@ export async function up(options: { port: string; state?: string }): Promise<num
     queryAddress,
     stateDir,
     graceMs,
-    port: port.data,
+    port,
     logs: 'files',
     replicas: config.SANDBUS_REPLICAS,
     sizeFactor: config.SANDBUS_SIZE_FACTOR,
@@ -63,18 +61,9 @@ export async function up(options: { port: string; state?: string }): Promise<num
 /** Makes everything that services expect in a NATS server. */
 export async function makeTopology(): Promise<void> {
   const config = loadConfig(topologyShape);
-  const { SANDBUS_NATS_URL: url, SANDBUS_NATS_CREDS: credentials } = config;
-  const bus = await Bus.connect({
-    url,
-    name: 'deployment',
-    credentials,
-    inboxPrefix: inboxPrefix('deployment'),
-  });
-  try {
-    await bus.ensureTopology({ replicas: config.SANDBUS_REPLICAS, sizeFactor: config.SANDBUS_SIZE_FACTOR });
-  } finally {
-    await bus.close();
-  }
+  const { SANDBUS_NATS_URL: natsUrl, SANDBUS_NATS_CREDS: credentials } = config;
+  const options = { replicas: config.SANDBUS_REPLICAS, sizeFactor: config.SANDBUS_SIZE_FACTOR };
+  await asDeployment({ natsUrl, credentials }, (bus) => bus.ensureTopology(options));
 }
 
 function stopAsked(): { first: Promise<void>; second: Promise<void> } {

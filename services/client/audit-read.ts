@@ -5,6 +5,8 @@ import { messageOf } from '../platform/errors.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import { subjects } from '../platform/topology.ts';
 import { parseReply, request } from './request.ts';
+import type { OnWaiting } from './waiting.ts';
+import { Waiting } from './waiting.ts';
 
 /** A record of the ledger with the event in it; null where it was erased, or cannot be decoded. */
 export interface Entry {
@@ -133,10 +135,12 @@ interface PageQuery {
 export class AuditReader {
   readonly #bus: Bus;
   readonly #tenant: string;
+  readonly #waiting: Waiting;
 
-  constructor(bus: Bus, tenant: string) {
+  constructor(bus: Bus, tenant: string, onWaiting?: OnWaiting) {
     this.#bus = bus;
     this.#tenant = tenant;
+    this.#waiting = new Waiting(onWaiting);
   }
 
   async records(query: PageQuery & { readonly jobId?: string | undefined }): Promise<Page<Entry>> {
@@ -194,7 +198,9 @@ export class AuditReader {
 
   #ask(query: object, waitMs: number) {
     const body = Buffer.from(JSON.stringify(query));
-    return request(this.#bus, subjects.auditRead(this.#tenant), body, { timeoutMs: waitMs + 10_000 });
+    const options = { timeoutMs: waitMs + 10_000 };
+    const ask = () => request(this.#bus, subjects.auditRead(this.#tenant), body, options);
+    return this.#waiting.during(ask, waitMs);
   }
 }
 

@@ -31,6 +31,7 @@ import type { SubmitRequest, Submitted } from './submission.ts';
 import { submitJob } from './submission.ts';
 import type { OnProgress } from './upload.ts';
 import { uploadContent } from './upload.ts';
+import type { OnWaiting } from './waiting.ts';
 
 export interface ConnectOptions {
   /** nats://127.0.0.1:4222 unless set. */
@@ -43,6 +44,8 @@ export interface ConnectOptions {
   readonly requestedBy?: string;
   /** How long a first connection is tried, milliseconds; 5000 unless set. */
   readonly timeoutMs?: number;
+  /** Told when the audit service keeps a reader waiting for some seconds, and again when the reason is another one. */
+  readonly onWaiting?: OnWaiting;
 }
 
 /**
@@ -59,7 +62,7 @@ export async function connect(options: ConnectOptions = {}): Promise<SandbusClie
     timeoutMs: options.timeoutMs ?? 5000,
     endsWhenRefused: true,
   });
-  return new SandbusClient(bus, tenant, options.requestedBy ?? userName());
+  return new SandbusClient(bus, tenant, options.requestedBy ?? userName(), options.onWaiting);
 }
 
 export class SandbusClient {
@@ -69,10 +72,10 @@ export class SandbusClient {
   readonly #requestedBy: string;
   readonly #closing = new AbortController();
 
-  constructor(bus: Bus, tenant: string, requestedBy: string) {
+  constructor(bus: Bus, tenant: string, requestedBy: string, onWaiting?: OnWaiting) {
     this.tenant = tenant;
     this.#bus = bus;
-    this.#reader = new AuditReader(bus, tenant);
+    this.#reader = new AuditReader(bus, tenant, onWaiting);
     this.#requestedBy = requestedBy;
   }
 

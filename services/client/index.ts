@@ -37,3 +37,4 @@ export type { RecordsOptions } from './records.ts';
 export { faultOf, type JobResult, resultOf } from './result.ts';
 export type { FileInput, SubmitRequest, Submitted } from './submission.ts';
 export type { OnProgress, UploadProgress } from './upload.ts';
+export type { OnWaiting } from './waiting.ts';

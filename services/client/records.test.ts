@@ -5,7 +5,7 @@ import { startTestNats } from '../../test/with-nats.ts';
 import type { AuditRecord } from '../platform/codec.ts';
 import { encode } from '../platform/codec.ts';
 import { Bus } from '../platform/nats/bus.ts';
-import { requestFilters, subjects } from '../platform/topology.ts';
+import { headerNames, requestFilters, subjects } from '../platform/topology.ts';
 import { AuditReader } from './audit-read.ts';
 import type { RecordsOptions } from './records.ts';
 import { readRecords } from './records.ts';
@@ -14,11 +14,17 @@ const tenant = 'default';
 let nats: TestNats;
 let client: Bus;
 let ledger: Ledger;
+/** What the service answers for a while; `silence` is nothing. */
+let trouble: 'silence' | 'away' | null = null;
+const untilMended = Promise.withResolvers<void>();
 before(async () => {
   nats = await startTestNats();
   client = await Bus.connect({ url: nats.url, name: 'client', credentials: null });
   nats.bus.serve(requestFilters.auditRead, 'audit', async ({ data }) => {
     const query = JSON.parse(Buffer.from(data).toString()) as { after: number; jobId?: string };
+    if (trouble === 'silence') await untilMended.promise;
+    if (trouble === 'away')
+      return { data: Buffer.from('the ledger is away'), headers: { [headerNames.error]: 'UNAVAILABLE' } };
     return { data: ledger.page(query.after, query.jobId), headers: {} };
   });
 });
@@ -171,4 +177,27 @@ describe('records', () => {
     enough.abort();
     assert.deepEqual(await reading, []);
   });
+});
+
+describe('whoever waits is told', () => {
+  const cases: [trouble: 'silence' | 'away', told: (string | null)[]][] = [
+    ['silence', [null]],
+    ['away', ['audit-read.default: the ledger is away']],
+  ];
+  for (const [what, expected] of cases)
+    it(`of ${what} once, and goes on when there is an answer`, async () => {
+      ledger = new Ledger();
+      ledger.commit('a', 'silently');
+      const told: (string | null)[] = [];
+      const reader = new AuditReader(client, tenant, (reason) => {
+        told.push(reason);
+        trouble = null;
+        untilMended.resolve();
+      });
+      trouble = what;
+      const given: number[] = [];
+      for await (const { record } of readRecords(client, reader, tenant, { follow: false }))
+        given.push(record.tenantSequence);
+      assert.deepEqual([given, told], [[0], expected]);
+    });
 });

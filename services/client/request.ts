@@ -18,7 +18,7 @@ export async function request(
 }
 
 /** Whether a request failed because nobody answered: services that start again are back in a while. */
-const isAway = (error: unknown): boolean =>
+export const isAway = (error: unknown): boolean =>
   error instanceof OperationalError && /^(NO_SERVICE|REQUEST_FAILED|UNAVAILABLE)$/.test(error.code);
 
 /** Asks until there is an answer, for so long as nobody answers; null when `signal` ends it first. */

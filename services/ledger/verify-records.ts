@@ -169,7 +169,7 @@ export class RecordChecks {
   }
 
   #note(kind: Parameters<Findings['add']>[0], record: AuditRecord, fault: string): void {
-    this.#findings.add(kind, record.sequence, `record ${record.sequence}: ${fault}`);
+    this.#findings.add(kind, record.sequence, `ledger sequence ${record.sequence}: ${fault}`);
   }
 }
 

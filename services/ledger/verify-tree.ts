@@ -111,7 +111,7 @@ export class TreeChecks {
       this.#parts.findings.add(
         'subtree',
         first,
-        `the stored hash ${key} of records ${first} to ${last} ${fault}`,
+        `the stored hash ${key} of ledger sequences ${first} to ${last} ${fault}`,
       );
     }
   }

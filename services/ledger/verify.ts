@@ -83,7 +83,11 @@ export async function verifyLedger(reader: LedgerReader, options: VerifyOptions)
     if (batch.unreadable !== null) {
       const { sequence, reason } = batch.unreadable;
       if (sequence > next) noteMissing(findings, records, next, sequence);
-      findings.add('unreadable', sequence, `record ${sequence} cannot be read (${reason}); ${notCompared}`);
+      findings.add(
+        'unreadable',
+        sequence,
+        `ledger sequence ${sequence} cannot be read (${reason}); ${notCompared}`,
+      );
       records.expectGaps(1);
       next = sequence + 1;
     }
@@ -112,7 +116,8 @@ export async function verifyLedger(reader: LedgerReader, options: VerifyOptions)
 async function findStrays(reader: LedgerReader, findings: Findings): Promise<void> {
   const { records } = await readPage(reader, Number.MIN_SAFE_INTEGER);
   const first = records[0]?.sequence ?? 0;
-  if (first < 0) findings.add('stray', first, `there is a record ${first}, in front of the first one`);
+  if (first < 0)
+    findings.add('stray', first, `there is a ledger sequence ${first}, in front of the first one`);
 }
 
 /**
@@ -129,7 +134,8 @@ async function findUnsigned(
 ): Promise<void> {
   const [first] = await reader.recordsAt([covered]);
   if (first === undefined || now - first.recordedAt <= mostUnsignedMicros) return;
-  const which = covered + 1 === size ? `record ${covered} is` : `records ${covered} to ${size - 1} are`;
+  const which =
+    covered + 1 === size ? `ledger sequence ${covered} is` : `ledger sequences ${covered} to ${size - 1} are`;
   findings.add('unsigned', covered, `${which} covered by no checkpoint`);
 }
 
@@ -163,7 +169,8 @@ async function startingRange(
 }
 
 function noteMissing(findings: Findings, records: RecordChecks, first: number, next: number): void {
-  const which = next - first === 1 ? `record ${first} is` : `records ${first} to ${next - 1} are`;
+  const which =
+    next - first === 1 ? `ledger sequence ${first} is` : `ledger sequences ${first} to ${next - 1} are`;
   findings.add('missing', first, `${which} missing; ${notCompared}`);
   records.expectGaps(next - first);
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { UsageError } from './errors.ts';
 import { encodeTokens, findToken, newToken, parseTokens } from './query-tokens.ts';
 
 const about = { name: 'one', tenant: 'acme', createdMs: 0, expiresMs: 1000 };
@@ -15,6 +16,18 @@ test('a token is found by its secret alone, and only before it expires', () => {
   for (const wrong of ['', one.token.sha256, `${one.secret} `, one.secret.toUpperCase()])
     assert.equal(findToken(tokens, wrong, 0), null);
   assert.equal(findToken([], one.secret, 0), null);
+});
+
+test('one of a name or tenant that cannot be is not made, and a sentence says why', () => {
+  const wrong = { ...about, name: 'a/b', tenant: 'Bad!' };
+  assert.throws(
+    () => newToken(wrong),
+    (error) =>
+      error instanceof UsageError &&
+      /^token a\/b: name must be 1 to 64 letters, .*; tenant must be 1 to 63 of a-z, 0-9, _ and -$/.test(
+        error.message,
+      ),
+  );
 });
 
 test('what is written is read again', () => {

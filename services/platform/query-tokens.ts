@@ -4,14 +4,20 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { UsageError } from './errors.ts';
 import { isTenant } from './topology.ts';
 import type { Parsed } from './watched-file.ts';
 
 const tokenShape = z.strictObject({
   /** For people: who has it. */
-  name: z.string().regex(/^[a-zA-Z0-9][a-zA-Z0-9 .@_-]{0,63}$/, 'must be letters, digits, space and . @ _ -'),
+  name: z
+    .string()
+    .regex(
+      /^[a-zA-Z0-9][a-zA-Z0-9 .@_-]{0,63}$/,
+      'must be 1 to 64 letters, digits, spaces and . @ _ -, with a letter or digit first',
+    ),
   /** Null is an operator. */
-  tenant: z.string().refine(isTenant, 'must be a tenant').nullable(),
+  tenant: z.string().refine(isTenant, 'must be 1 to 63 of a-z, 0-9, _ and -').nullable(),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   createdMs: z.number(),
   /** Null never expires. */
@@ -23,12 +29,16 @@ export type QueryToken = Readonly<z.infer<typeof tokenShape>>;
 
 const prefix = 'sandbus-';
 
+/** Throws UsageError for a name or tenant that cannot be. */
 export function newToken(about: Pick<QueryToken, 'name' | 'tenant' | 'createdMs' | 'expiresMs'>): {
   secret: string;
   token: QueryToken;
 } {
   const secret = `${prefix}${randomBytes(32).toString('base64url')}`;
-  return { secret, token: tokenShape.parse({ ...about, sha256: digestOf(secret).toString('hex') }) };
+  const made = tokenShape.safeParse({ ...about, sha256: digestOf(secret).toString('hex') });
+  if (made.success) return { secret, token: made.data };
+  const faults = made.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`);
+  throw new UsageError(`token ${about.name}: ${faults.join('; ')}`);
 }
 
 /** Bytes of the file, or why they are none. Two tokens of one name are a fault: which one would be removed? */

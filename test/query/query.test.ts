@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { CliFixture } from '../../services/cli/cli-process.ts';
@@ -10,6 +11,8 @@ import { readVerifierKey } from '../../services/ledger/log-key.ts';
 import { openCheckpoint } from '../../services/ledger/tlog/checkpoint.ts';
 import { CompactRange } from '../../services/ledger/tlog/compact-range.ts';
 import { checkConsistency } from '../../services/ledger/tlog/merkle.ts';
+import { readAll } from '../../services/platform/process.ts';
+import { encodeTokens, newToken, parseTokens } from '../../services/platform/query-tokens.ts';
 import { freePorts } from '../free-ports.ts';
 import { eventually } from '../with-nats.ts';
 
@@ -33,9 +36,9 @@ before(async () => {
   tokens.operator = await make('auditor', '--operator');
   tokens.acme = await make('dashboard', '--tenant', 'acme', '--expires', '1h');
   tokens.other = await make('spy', '--tenant', 'other');
-  tokens.expired = await make('old', '--tenant', 'acme', '--expires', '2020-01-01');
   tokens.removed = await make('gone', '--operator');
   assert.equal((await cli.sandbus(['query-token', 'remove', 'gone'])).code, 0);
+  tokens.expired = await addExpired(join(cli.system.stateDir, 'query-tokens.json'));
   results.push(await cli.system.run('well.sh', 'echo well\n'));
   betweenMs = Date.now();
   results.push(await cli.system.run('seven.py', 'import sys; sys.exit(7)\n'));
@@ -50,6 +53,15 @@ before(async () => {
   );
 });
 after(() => cli?.stop());
+
+/** One that was made in time: the command makes none that is over already. Returns its secret. */
+async function addExpired(file: string): Promise<string> {
+  const parsed = parseTokens(await readFile(file));
+  assert.ok(parsed.ok);
+  const { secret, token } = newToken({ name: 'old', tenant: 'acme', createdMs: 0, expiresMs: 1 });
+  await writeFile(file, encodeTokens([...parsed.value, token]));
+  return secret;
+}
 
 async function get(path: string, token = tokens.operator, init: RequestInit = {}) {
   const headers = token === '' ? {} : { authorization: `Bearer ${token}` };
@@ -66,6 +78,8 @@ const keyFile = () => join(cli.system.stateDir, 'ledger.pub');
 const idOf = (index: number): string => results[index]?.event.jobId ?? '';
 const job = (index: number, tenant = 'acme'): string => `/v1/tenants/${tenant}/jobs/${idOf(index)}`;
 
+const unknownJob = '/v1/tenants/acme/jobs/0198c2f0-0000-7000-8000-000000000000';
+
 describe('who may see', () => {
   const cases: [what: string, token: keyof typeof tokens | '', path: () => string, status: number][] = [
     ['nobody without a token', '', () => '/v1/head', 401],
@@ -81,6 +95,19 @@ describe('who may see', () => {
     ['everybody the document', '', () => '/openapi.json', 200],
     ['nobody what is not there', 'operator', () => '/v1/nothing', 404],
     ['nobody what is not there, without a token', '', () => '/v1/nothing', 401],
+    ['nobody why a path is none, without a token', '', () => '/v1/jobs/%', 401],
+    ['whoever has a token why a path is none', 'acme', () => '/v1/jobs/%', 400],
+    [
+      'nothing under a name that is too long',
+      'operator',
+      () => `/v1/tenants/${'a'.repeat(300)}/records`,
+      414,
+    ],
+    ['nobody a job that is not there', 'operator', () => unknownJob, 404],
+    ['nobody its records', 'operator', () => `${unknownJob}/records`, 404],
+    ['nobody its spans', 'operator', () => `${unknownJob}/spans`, 404],
+    ['nobody its proof', 'operator', () => `${unknownJob}/proof`, 404],
+    ['an empty page behind the last record of a job', 'acme', () => `${job(0)}/records?after=99999`, 200],
   ];
   for (const [what, token, path, status] of cases)
     test(what, async () => {
@@ -121,7 +148,7 @@ describe('who may see', () => {
 test('nothing can be written', async () => {
   const before = (await get('/v1/head')).body;
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
-    for (const path of ['/v1/jobs', job(0), '/openapi.json', '/v1/checkpoints'])
+    for (const path of ['/v1/jobs', '/v1/jobs/%', job(0), '/openapi.json', '/v1/checkpoints'])
       assert.equal(
         (
           await get(path, tokens.operator, {
@@ -133,6 +160,29 @@ test('nothing can be written', async () => {
         `${method} ${path}`,
       );
   assert.deepEqual((await get('/v1/head')).body, before);
+});
+
+test('what is no HTTP is answered by a problem document too', async () => {
+  const { hostname, port } = new URL(base);
+  const socket = connect(Number(port), hostname);
+  socket.end('no request\r\n\r\n');
+  const reply = (await readAll(socket)).toString();
+  assert.match(reply, /^HTTP\/1\.1 400 Bad Request\r\ncontent-type: application\/problem\+json\r\n/);
+  assert.equal(JSON.parse(reply.split('\r\n\r\n')[1] ?? '').code, 'BAD_REQUEST');
+});
+
+describe('a token that would be good for nothing is not made', () => {
+  const cases: [args: string[], says: RegExp][] = [
+    [['late', '--operator', '--expires', '2020-01-01'], /^sandbus: --expires: 2020-01-01 is over: it was /],
+    [['bad', '--tenant', 'Bad!'], /^sandbus: token bad: tenant must be 1 to 63 of a-z, 0-9, _ and -\n$/],
+    [['a/b', '--operator'], /^sandbus: token a\/b: name must be 1 to 64 letters, digits, /],
+  ];
+  for (const [args, says] of cases)
+    test(args.join(' '), async () => {
+      const { code, stderr } = await cli.sandbus(['query-token', 'add', ...args]);
+      assert.match(stderr, says);
+      assert.equal(code, 2);
+    });
 });
 
 describe('filters and pages', () => {
@@ -193,6 +243,12 @@ describe('filters and pages', () => {
     'limit=0',
     'limit=1001',
     'limit=x',
+    'limit=',
+    'limit=1e2',
+    'limit=1.5',
+    'limit=1&limit=2',
+    'before=',
+    'before=99999999999999999999',
     'since=yesterday',
     'keyId=abc',
     'unknown=1',
@@ -205,6 +261,12 @@ describe('filters and pages', () => {
       assert.deepEqual([status, body.code], [400, 'BAD_REQUEST']);
       assert.match(String(body.detail), new RegExp(query.split('=')[0] ?? ''));
     });
+
+  test('an empty number is no 0, and said', async () => {
+    const { status, body } = await get('/v1/tenants/acme/records?after=&limit=1');
+    assert.deepEqual([status, body.code], [400, 'BAD_REQUEST']);
+    assert.match(String(body.detail), /is empty: leave it out, or give a number\n.*after/);
+  });
 });
 
 describe('one job', () => {
@@ -332,13 +394,15 @@ test('the document describes every path that there is, with what it takes', asyn
     openapi: string;
     paths: Record<
       string,
-      Record<string, { parameters?: { name: string }[]; responses: Record<string, object> }>
+      Record<string, { parameters?: { name: string }[]; responses: Record<string, { content: object }> }>
     >;
     security: object[];
   };
   assert.equal(openapi, '3.1.0');
   assert.equal(security.length, 1);
   assert.deepEqual(Object.keys(paths).toSorted(), [
+    '/checkpoint',
+    '/tile/{path}',
     '/v1/checkpoints',
     '/v1/checkpoints/newest',
     '/v1/consistency',
@@ -352,7 +416,14 @@ test('the document describes every path that there is, with what it takes', asyn
   ]);
   for (const [path, methods] of Object.entries(paths)) {
     assert.deepEqual(Object.keys(methods), ['get'], path);
-    assert.deepEqual(Object.keys(methods.get?.responses ?? {}).toSorted(), ['200', 'default'], path);
+    const { parameters = [], responses = {} } = methods.get ?? {};
+    assert.deepEqual(Object.keys(responses).toSorted(), ['200', 'default'], path);
+    assert.deepEqual(Object.keys(responses.default?.content ?? {}), ['application/problem+json'], path);
+    for (const [, name] of path.matchAll(/\{(\w+)\}/g))
+      assert.ok(
+        parameters.some((parameter) => parameter.name === name),
+        `${path}: ${name}`,
+      );
   }
   const filters = (paths['/v1/jobs']?.get?.parameters ?? []).map(({ name }) => name);
   for (const name of [

@@ -50,6 +50,7 @@ export async function recordsAnswer(
     jobId === undefined
       ? await store.recordsOfTenant(tenant, after, page)
       : await store.recordsOfJob({ tenant, jobId }, after, page);
+  if (jobId !== undefined && records.length === 0) await existing(store, { tenant, jobId });
   // A page that is full, by number or by bytes, may have more behind it; the last one is empty.
   return { records: records.map(recordView), next: records.at(-1)?.tenantSequence ?? null };
 }

@@ -13,13 +13,19 @@ export class Problem extends Error {
   }
 }
 
+/** Of every problem document. */
+export const mediaType = 'application/problem+json';
+
 const titles: Readonly<Record<number, string>> = {
   400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  408: 'Request Timeout',
+  414: 'URI Too Long',
   422: 'Unprocessable Content',
+  431: 'Request Header Fields Too Large',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
 };

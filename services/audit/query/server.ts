@@ -3,16 +3,17 @@
  * get the reader, and there is no method but GET. The OpenAPI document is served at /openapi.json, to anybody.
  */
 import swagger from '@fastify/swagger';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import fastify from 'fastify';
 import { z } from 'zod';
 import type { LedgerReader } from '../../ledger/store.ts';
 import type { Clock } from '../../platform/clock.ts';
-import { messageOf, OperationalError, UsageError } from '../../platform/errors.ts';
+import { messageOf, UsageError } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
 import type { QueryToken } from '../../platform/query-tokens.ts';
 import { findToken } from '../../platform/query-tokens.ts';
-import { Problem, problemDocument, problemOf } from './problems.ts';
+import { answerBadRequest, answerBadUrl, answerFaults, documentPath } from './faults.ts';
+import { mediaType, Problem } from './problems.ts';
 import { addRoutes } from './routes.ts';
 import { addTiles } from './tiles.ts';
 
@@ -29,7 +30,6 @@ export interface QueryAddress {
   readonly port: number;
 }
 
-const documentPath = '/openapi.json';
 const requestTimeoutMs = 10_000;
 const mostConnections = 256;
 
@@ -53,6 +53,8 @@ async function build(parts: QueryParts): Promise<FastifyInstance> {
     // A body is never read.
     bodyLimit: 1,
     routerOptions: { maxParamLength: 256 },
+    frameworkErrors: answerBadUrl(parts.log, (request, reply) => receive(parts, request, reply)),
+    clientErrorHandler: answerBadRequest,
   });
   // Requests are checked by the schemas themselves, in routes.ts; replies are ours.
   app.setValidatorCompiler(() => () => true);
@@ -60,8 +62,7 @@ async function build(parts: QueryParts): Promise<FastifyInstance> {
   await app.register(swagger, { openapi: document, transform: toJsonSchema });
   const callers = new WeakMap<object, QueryToken>();
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff');
-    const caller = admit(parts, request);
+    const caller = receive(parts, request, reply);
     if (caller !== null) callers.set(request, caller);
   });
   answerFaults(app, parts.log);
@@ -71,6 +72,12 @@ async function build(parts: QueryParts): Promise<FastifyInstance> {
   app.get(documentPath, { schema: { hide: true } as object }, async () => app.swagger());
   await app.ready();
   return app;
+}
+
+/** Before anything is looked at: who asks, and what every reply has. Throws Problem. */
+function receive(parts: QueryParts, request: FastifyRequest, reply: FastifyReply): QueryToken | null {
+  reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff');
+  return admit(parts, request);
 }
 
 /** Who asks; null for the one thing that is for everybody. Throws Problem. */
@@ -91,43 +98,13 @@ function refuse(): never {
   );
 }
 
-function answerFaults(app: FastifyInstance, log: Logger): void {
-  app.setNotFoundHandler((request) => {
-    throw new Problem(
-      404,
-      'NOT_FOUND',
-      `there is no ${request.method} ${request.url.split('?')[0]}; see ${documentPath}`,
-    );
-  });
-  app.setErrorHandler((error, request, reply) => {
-    const problem = asProblem(error, () =>
-      log.error({ path: request.url.split('?')[0], error: messageOf(error) }, 'a query failed'),
-    );
-    if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="sandbus"');
-    if (problem.status === 405) reply.header('allow', 'GET, HEAD');
-    if (problem.status === 503) reply.header('retry-after', '1');
-    return reply
-      .status(problem.status)
-      .header('content-type', 'application/problem+json')
-      .send(JSON.stringify(problemDocument(problem)));
-  });
-}
-
-function asProblem(error: unknown, onBug: () => void): Problem {
-  if (error instanceof Problem) return error;
-  if (error instanceof OperationalError) return problemOf(error);
-  const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500;
-  if (status >= 400 && status < 500) return new Problem(status, 'BAD_REQUEST', messageOf(error));
-  onBug();
-  return new Problem(500, 'INTERNAL', 'the audit service failed on this query; its log says how');
-}
-
 const document = {
   openapi: '3.1.0',
   info: {
     title: 'Sandbus queries',
     version: '1',
-    description: 'Jobs, records, spans, proofs and checkpoints of the ledger. Read-only.',
+    description:
+      'Jobs, records, spans, proofs and checkpoints of the ledger; for operators, the log as monitors read it (c2sp.org/tlog-tiles). Read-only.',
   },
   components: { securitySchemes: { token: { type: 'http' as const, scheme: 'bearer' } } },
   security: [{ token: [] }],
@@ -138,7 +115,8 @@ function toJsonSchema({ schema, url }: { schema: unknown; url: string }) {
   const given = (schema ?? {}) as Record<string, unknown>;
   const { params, querystring, response, ...rest } = given;
   return {
-    url,
+    // What is left of a path, with its slashes.
+    url: url.replace('*', ':path'),
     schema: {
       ...rest,
       ...(params instanceof z.ZodType ? { params: jsonSchema(params, 'input') } : {}),
@@ -150,13 +128,21 @@ function toJsonSchema({ schema, url }: { schema: unknown; url: string }) {
 
 const responses = (byStatus: Record<string, z.ZodType>) =>
   Object.fromEntries(
-    Object.entries(byStatus).map(([status, shape]) => [
-      status,
-      { description: status === '200' ? 'found' : 'a problem (RFC 9457)', ...jsonSchema(shape, 'output') },
-    ]),
+    Object.entries(byStatus).map(([status, shape]) => {
+      const schema = jsonSchema(shape, 'output');
+      if (status === '200') return [status, { description: 'found', ...schema }];
+      return [status, { description: 'a problem (RFC 9457)', content: { [mediaType]: { schema } } }];
+    }),
   );
 
 function jsonSchema(shape: z.ZodType, io: 'input' | 'output') {
-  const { $schema: _dialect, ...schema } = z.toJSONSchema(shape, { io, unrepresentable: 'any' });
+  const { $schema: _dialect, ...schema } = z.toJSONSchema(shape, {
+    io,
+    unrepresentable: 'any',
+    // Zod leaves a default out of what a number in digits makes of its text.
+    override: ({ zodSchema, jsonSchema }) => {
+      if (zodSchema instanceof z.ZodDefault) jsonSchema.default = zodSchema.def.defaultValue;
+    },
+  });
   return schema;
 }

@@ -4,8 +4,17 @@ import { isJobId, isTenant } from '../../platform/topology.ts';
 
 export const mostItems = 1000;
 
+/** A number is written in digits: an empty value is no 0, and 1e2 no 100. */
+function inDigits(text: unknown, context: z.core.$RefinementCtx): unknown {
+  if (typeof text === 'string' && /^-?\d+$/.test(text)) return Number(text);
+  const isEmpty = text === '';
+  context.addIssue(
+    isEmpty ? 'is empty: leave it out, or give a number' : 'must be one whole number, in digits',
+  );
+  return z.NEVER;
+}
 const wholeNumber = (least: number, most = Number.MAX_SAFE_INTEGER) =>
-  z.coerce.number().int().min(least).max(most);
+  z.preprocess(inDigits, z.int().min(least).max(most));
 const tenant = z.string().refine(isTenant, 'must be a tenant').describe('a tenant: a-z 0-9 _ -');
 const jobId = z.string().refine(isJobId, 'must be a UUIDv7 in lower case').describe('UUIDv7 of the job');
 const digest = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 hexadecimal digits in lower case');
@@ -40,7 +49,7 @@ export const jobsQuery = z.strictObject({
 export const recordsQuery = z.strictObject({
   after: wholeNumber(-1)
     .default(-1)
-    .describe('tenant sequence after which the page begins; `next` of the page before'),
+    .describe("number of the tenant's record after which the page begins; `next` of the page before"),
   limit,
 });
 export const proofQuery = z.strictObject({
@@ -80,8 +89,8 @@ const next = z.number().nullable().describe('begin the next page with it; null a
 export const jobPage = z.object({ jobs: z.array(job), next });
 
 export const record = z.object({
-  sequence: z.number().describe('position in the ledger'),
-  tenantSequence: z.number(),
+  sequence: z.number().describe('ledger sequence: counted over all tenants'),
+  tenantSequence: z.number().describe('number of the record, counted by its tenant'),
   recordedAt: micros,
   tenant: z.string(),
   jobId: z.string(),

@@ -4,27 +4,47 @@
  * whoever reads them can check them against what was signed.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { z } from 'zod';
 import type { LedgerReader } from '../../ledger/store.ts';
 import type { Tile } from '../../ledger/tlog/tile.ts';
 import { entryBundle, isInTree, parseTilePath, tileBytes, tileWidth } from '../../ledger/tlog/tile.ts';
 import type { QueryToken } from '../../platform/query-tokens.ts';
 import { Problem } from './problems.ts';
+import { problem } from './shapes.ts';
 
 /** Payloads are read with their leaves, and let go. */
 const bundleBytes = 64 * 1024 * 1024;
+
+/** For the document. */
+const described = {
+  checkpoint: {
+    summary: 'The newest checkpoint as a signed note, for monitors; takes the token of an operator',
+    produces: ['text/plain'],
+    response: { 200: z.string().describe('C2SP tlog-checkpoint'), default: problem },
+  },
+  tile: {
+    summary: 'A tile of hashes or of entries, for monitors; takes the token of an operator',
+    params: z.strictObject({
+      path: z
+        .string()
+        .describe('<L>/<N>, or entries/<N>; .p/<W> behind it for a partial one (C2SP tlog-tiles)'),
+    }),
+    produces: ['application/octet-stream'],
+    response: { 200: z.string().meta({ format: 'binary' }), default: problem },
+  },
+};
 
 export function addTiles(
   app: FastifyInstance,
   store: LedgerReader,
   tokenOf: (request: object) => QueryToken,
 ): void {
-  const hidden = { schema: { hide: true } as object };
-  app.get('/checkpoint', hidden, async (request, reply) => {
+  app.get('/checkpoint', { schema: described.checkpoint }, async (request, reply) => {
     mustBeOperator(tokenOf(request));
     const { note } = await newest(store);
     return reply.type('text/plain; charset=utf-8').send(Buffer.from(note));
   });
-  app.get('/tile/*', hidden, async (request, reply) => {
+  app.get('/tile/*', { schema: described.tile }, async (request, reply) => {
     mustBeOperator(tokenOf(request));
     const path = request.url.slice(1).split('?')[0] ?? '';
     const tile = parseTilePath(path);

@@ -73,7 +73,7 @@ describe('a good proof', () => {
     assert.equal(value.complete, true);
     assert.match(
       saysWhat(value),
-      /^Proved: the 5 events .* from submitted \(0\) to finished \(9\) .* is left out\.$/,
+      /^Proved: the 5 events .* from submitted \(ledger sequence 0\) to finished \(9\) .* is left out\.$/,
     );
   });
 

@@ -270,7 +270,7 @@ function checkSignature(
 export function saysWhat({ tenant, jobId, checkpoint, events, complete }: ProvedJob): string {
   const { origin, size } = checkpoint;
   const [first, last] = [events[0], events.at(-1)];
-  const place = `the ${events.length} events of job ${jobId} of tenant ${tenant} from ${first?.kind} (${first?.sequence}) to ${last?.kind} (${last?.sequence}) stand in the log ${origin} of ${size} events, in this order`;
+  const place = `the ${events.length} events of job ${jobId} of tenant ${tenant} from ${first?.kind} (ledger sequence ${first?.sequence}) to ${last?.kind} (${last?.sequence}) stand in the log ${origin} of ${size} events, in this order`;
   return complete
     ? `Proved: ${place}, and none between submission and terminal event is left out.`
     : `Proved: ${place}, and none between them is left out. The job had not ended: later events may be missing.`;

@@ -144,10 +144,14 @@ function isRefusal(cause: unknown): boolean {
   return /authorization|authentication/i.test(messageOf(cause));
 }
 
-function refused({ url, credentials }: ConnectOptions, cause: unknown): OperationalError {
+/** Services and deployment have inboxes of their own; a tenant has its account's. */
+function refused({ url, credentials, inboxPrefix }: ConnectOptions, cause: unknown): OperationalError {
   const what =
     credentials === null ? 'a connection without credentials' : `the credentials in ${credentials}`;
-  const hint = 'a tenant is made with `sandbus tenant add`, its file named by SANDBUS_NATS_CREDS';
+  const hint =
+    inboxPrefix === undefined
+      ? 'a tenant is made with `sandbus tenant add`, its file named by SANDBUS_NATS_CREDS'
+      : 'credentials of services and of deployment are made with `sandbus access init`, the file named by SANDBUS_NATS_CREDS';
   return new OperationalError('NATS_REFUSED', `the NATS server at ${url} does not accept ${what}: ${hint}`, {
     cause,
   });
