@@ -79,17 +79,11 @@ function natsOptions(options: ConnectOptions): ConnectionOptions {
   };
 }
 
-/**
- * The file is read at each connection, so that new credentials need no restart. Where it cannot be, as when the tenant was
- * removed with it, the last ones are tried, and the server has its say: an authenticator that throws leaves a connection
- * that is neither open nor closed.
- */
+/** The file is read at each connection, so that new credentials need no restart. */
 function authenticatorFrom(file: string): Authenticator {
-  let text = readCredentials(file);
+  readCredentials(file);
   return (nonce) => {
-    try {
-      text = readCredentials(file);
-    } catch {}
+    const text = readCredentials(file);
     const seed = seedIn(text);
     const isJwt = /BEGIN NATS USER JWT/.test(text);
     const authenticate =
@@ -122,21 +116,28 @@ export async function endOf(
   connection: NatsConnection,
   options: ConnectOptions,
 ): Promise<OperationalError | null> {
-  const watched = options.endsWhenRefused === true ? closeWhenRefused(connection) : Promise.resolve(false);
-  await connection.closed();
-  return (await watched) ? refused(options, null) : null;
+  const watch = { refused: false };
+  if (options.endsWhenRefused === true) void closeWhenRefused(connection, watch);
+  const error = await connection.closed();
+  if (watch.refused) return refused(options, null);
+  // The credentials were removed with their tenant: they are read at each connection.
+  return error instanceof UsageError
+    ? new OperationalError('NATS_REFUSED', `${error.message}: ${removedHint}`, { cause: error })
+    : null;
 }
 
-async function closeWhenRefused(connection: NatsConnection): Promise<boolean> {
+const removedHint = 'the tenant may have been removed; `sandbus tenant list` names those there are';
+
+/** Does not return when somebody else closes the connection: what nats gives of its state does not end then. */
+async function closeWhenRefused(connection: NatsConnection, watch: { refused: boolean }): Promise<void> {
   let count = 0;
   for await (const { type, data } of connection.status()) {
     if (type === Events.Reconnect) count = 0;
     if (type === Events.Error && refusals.has(data)) count += 1;
     if (count < mostRefusals) continue;
-    await connection.close();
-    return true;
+    watch.refused = true;
+    return await connection.close();
   }
-  return false;
 }
 
 /** A wrong key does not get better by trying. */
