@@ -186,11 +186,13 @@ describe('verify', () => {
     const store = await storeWith('trust.json', 'ada');
     const yes = await verify('job.sh', store);
     assert.ok(yes.ok);
-    await changeStore(store, root, (content) => withRevokedDigest(content, yes.statement.sha256));
+    await changeStore(store, root, (content) => ({
+      content: withRevokedDigest(content, yes.statement.sha256),
+    }));
     const file = await verify('job.sh', store);
     assert.ok(!file.ok && file.reason === 'REVOKED');
     const again = await storeWith('trust.json', 'ada');
-    await changeStore(again, root, (content) => withRevokedKey(content, yes.keyIds[0] ?? ''));
+    await changeStore(again, root, (content) => ({ content: withRevokedKey(content, yes.keyIds[0] ?? '') }));
     const key = await verify('job.sh', again);
     assert.ok(!key.ok && key.reason === 'REVOKED');
   });
@@ -200,7 +202,7 @@ describe('the trust store file', () => {
   it('gets a new version with each change', async () => {
     const store = await storeWith('versions.json', 'ada');
     assert.equal((await openStore(store, root)).content.version, 2);
-    await changeStore(store, root, (content) => withExpiry(content, Date.now() + 2 * dayMs));
+    await changeStore(store, root, (content) => ({ content: withExpiry(content, Date.now() + 2 * dayMs) }));
     assert.equal((await openStore(store, root)).content.version, 3);
   });
 
@@ -208,12 +210,12 @@ describe('the trust store file', () => {
     const store = await storeWith('locked.json', 'ada');
     await writeFile(`${store}.lock`, '4711\n');
     await assert.rejects(
-      changeStore(store, root, (content) => content),
+      changeStore(store, root, (content) => ({ content })),
       usage(/being changed by process 4711.*remove/),
     );
     await rm(`${store}.lock`);
     await assert.rejects(
-      changeStore(store, root, (content) => withRevokedKey(content, 'not an id')),
+      changeStore(store, root, (content) => ({ content: withRevokedKey(content, 'not an id') })),
       usage(/SHA-256/),
     );
     assert.deepEqual((await openStore(store, root)).content.revokedKeys, []);
@@ -236,7 +238,7 @@ describe('the trust store file', () => {
     );
     await assert.rejects(
       addKey(store, root, { publicKeyFile: at('ada.pem.pub'), owner: 'ada', ...rest }),
-      usage(/listed twice/),
+      usage(/is listed already, of ada until .*--replace/),
     );
   });
 });

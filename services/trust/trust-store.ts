@@ -116,7 +116,24 @@ export function withKey(content: TrustStoreContent, key: StoredKey): TrustStoreC
   return { ...content, version: content.version + 1, keys: [...content.keys, key] };
 }
 
-/** The next version with this key id revoked. The key stays listed, so that refusals can name its owner. */
+/** The next version without a listed key. Where it is revoked it stays so. */
+export function withoutKey(content: TrustStoreContent, listed: StoredKey): TrustStoreContent {
+  const keys = new Set(content.keys);
+  keys.delete(listed);
+  return { ...content, version: content.version + 1, keys: [...keys] };
+}
+
+/** The next version with this key instead of a listed one. */
+export function withReplacedKey(
+  content: TrustStoreContent,
+  listed: StoredKey,
+  key: StoredKey,
+): TrustStoreContent {
+  const others = withoutKey(content, listed);
+  return { ...others, keys: [...others.keys, key] };
+}
+
+/** The next version with this key id revoked, for good. The key stays listed, so that refusals can name its owner. */
 export function withRevokedKey(content: TrustStoreContent, keyId: string): TrustStoreContent {
   const revokedKeys = [...new Set([...content.revokedKeys, keyId])];
   return { ...content, version: content.version + 1, revokedKeys };
