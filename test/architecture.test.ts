@@ -30,7 +30,10 @@ const confined: [module: string, where: RegExp][] = [
   ['nats', /^services\/platform\/nats\//],
   ['avsc', /^services\/platform\/codec\.ts$/],
   ['node:child_process', /^services\/platform\/process\.ts$/],
-  ['node:sqlite', /^services\/(ledger\/sqlite\/|ledger\/verify-fixture\.ts$|audit\/fixture\.ts$)/],
+  [
+    'node:sqlite',
+    /^services\/(ledger\/sqlite\/|platform\/process-lock\.ts$|ledger\/verify-fixture\.ts$|audit\/fixture\.ts$)/,
+  ],
   ['pg', /^services\/ledger\/(postgres\/|verify-fixture\.ts$)/],
   ['fastify', /^services\/audit\/query\//],
   ['@fastify', /^services\/audit\/query\//],

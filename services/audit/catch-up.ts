@@ -37,7 +37,10 @@ async function refill(ledger: Ledger, feed: Feed, published: number, log: Logger
   }
   if (published >= ledger.size)
     throw aheadOfLedger(published, ledger.size, `It cannot be refilled: AUDIT ends before that. `);
-  log.warn({ records: ledger.size - from }, 'the ledger has been refilled');
+  log.warn(
+    { records: ledger.size - from },
+    'the ledger has been refilled; what was erased since that copy was made is here again: erase it again',
+  );
 }
 
 async function* lostRecords(feed: Feed, from: number): AsyncIterable<AuditRecord[]> {

@@ -34,14 +34,23 @@ export class Checkpoints {
   }
 
   async #turn(): Promise<number | null> {
-    const { ledger } = this.#parts;
-    this.#size ??= (await ledger.store.newestCheckpoint())?.treeSize ?? 0;
-    if (ledger.size <= this.#size) return null;
+    if (!(await this.#hasUnsigned())) return null;
     const waitMs = this.#dueAtMs - performance.now();
     if (waitMs > 0) return waitMs;
     this.#dueAtMs = performance.now() + periodMs;
     await this.#sign();
     return null;
+  }
+
+  /** Signs what is not signed yet, for whoever stops. */
+  async finish(): Promise<void> {
+    if (await this.#hasUnsigned()) await this.#sign();
+  }
+
+  async #hasUnsigned(): Promise<boolean> {
+    const { ledger } = this.#parts;
+    this.#size ??= (await ledger.store.newestCheckpoint())?.treeSize ?? 0;
+    return ledger.size > this.#size;
   }
 
   async #sign(): Promise<void> {

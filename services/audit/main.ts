@@ -107,6 +107,10 @@ async function run(
       await Promise.all([answers.stop(), queries?.stop(), ...loops.map((loop) => loop.stop())]);
       await Promise.all([...workers.map((worker) => worker.stop()), downloads.stop()]);
       await spans.flush().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'spans are lost'));
+      // Published when the service starts again.
+      await beside.checkpoints
+        .finish()
+        .catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the last records are not signed'));
       await store.close();
     },
   };
@@ -130,7 +134,8 @@ function background({ context, config, ledger, feed, signer, turn }: BackgroundP
   const onSigned = () => outbox.worker.wake();
   const checkpoints = new Checkpoints({ ledger, signer, clock, log, onSigned });
   const expiry = new Expiry({ store, keep: config.keep, clock, log });
-  return { ofCommits: [outbox.worker, checkpoints.worker, retention.worker], expiry: expiry.worker };
+  const ofCommits = [outbox.worker, checkpoints.worker, retention.worker];
+  return { ofCommits, expiry: expiry.worker, checkpoints };
 }
 
 /** Over HTTP, where that is configured. They get the reader's part of the store alone. */

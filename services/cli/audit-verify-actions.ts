@@ -54,10 +54,10 @@ async function verifyStore(options: VerifyCliOptions): Promise<number> {
 }
 
 function tell(report: VerifyReport, log: string, hasKept: boolean): void {
-  const { ok, from, size, root, checkpoints, erased, validSignatures, findings, moreFindings } = report;
+  const { ok, size, root, covered, checkpoints, erased, validSignatures, findings, moreFindings } = report;
   for (const { fault, mend } of findings) print(`${printable(fault)}\n    to do: ${mend}\n`);
   if (moreFindings > 0) print(`and ${moreFindings} more\n`);
-  const what = from === 0 ? `${size} records` : `records ${from} to ${size - 1}`;
+  const what = whatOf(report);
   if (!ok) {
     const count = findings.length + moreFindings;
     say(`sandbus: the ledger ${log} is not whole: ${count} ${count === 1 ? 'fault' : 'faults'} in ${what}`);
@@ -67,6 +67,7 @@ function tell(report: VerifyReport, log: string, hasKept: boolean): void {
     `${checkpoints} checkpoints agree`,
     ...(validSignatures > 0 ? [`${validSignatures} signatures of services are valid`] : []),
     ...(erased > 0 ? [`${erased} payloads are erased`] : []),
+    ...(covered < size ? [`the last ${size - covered} are not signed yet`] : []),
   ];
   print(`whole: ${what} of ${log}; ${more.join(', ')}\n`);
   print(`root: ${Buffer.from(root ?? []).toString('base64')}\n`);
@@ -74,6 +75,11 @@ function tell(report: VerifyReport, log: string, hasKept: boolean): void {
     say(
       'No kept checkpoint was given: a history that was rewritten with the key of the log, or cut at the end, would not show.',
     );
+}
+
+function whatOf({ from, size }: VerifyReport): string {
+  if (from === 0) return `${size} records`;
+  return from < size ? `records ${from} to ${size - 1}` : `nothing is new after ${size} records`;
 }
 
 // --- A proof

@@ -16,6 +16,9 @@ export const mends = {
   subtree: 'proofs made of it are wrong, the records are not: restore the row from a backup',
   checkpoint: 'compare the checkpoint with those that were published on audit-checkpoint and kept',
   job: 'the record itself is whole, what is told about the job is not: restore the row from a backup',
+  unsigned:
+    'start the audit service, which signs what was recorded just before it was killed; whatever was recorded earlier has been signed, and the checkpoint was taken out: compare with one that was published on audit-checkpoint and kept',
+  stray: 'take the record out: it was put in by hand, and no event of the log can be there',
   kept: 'the log is not the one of which the kept checkpoint was signed: keep both, and restore from a backup',
 } as const;
 export type FindingKind = keyof typeof mends;

@@ -2,10 +2,11 @@
  * What each record must agree with: its own leaf hash and payload digest, and the records before it. Keeps a little of
  * every tenant and job: about 200 bytes for each job.
  */
+import { authorFault } from '../platform/authorship.ts';
 import type { AuditRecord } from '../platform/codec.ts';
 import { messageOf } from '../platform/errors.ts';
 import type { Keyring } from '../platform/event-keys.ts';
-import { jobOfAnySubject } from '../platform/topology.ts';
+import { isSubmission, jobOfAnySubject } from '../platform/topology.ts';
 import { jobKey } from './keys.ts';
 import { LastLeaves } from './last-leaves.ts';
 import { hasJob, kindOf } from './message-facts.ts';
@@ -78,6 +79,8 @@ export class RecordChecks {
   check(record: AuditRecord): Uint8Array {
     try {
       const found = leafHash(record);
+      const fault = sameHash(found, record.leafHash) ? authorFault(record.subject, record.signer) : null;
+      if (fault !== null) this.#note('signature', record, fault);
       if (!sameHash(found, record.leafHash)) this.#note('leaf', record, wrongLeaf);
       this.#checkPayload(record);
       this.#checkColumns(record);
@@ -154,8 +157,9 @@ export class RecordChecks {
   }
 
   #checkSignature(record: AuditRecord): void {
-    const { payload, signature, signer } = record;
-    if (this.#keyring === null || payload === null || signer === 'submitter') return;
+    const { payload, signature, signer, subject } = record;
+    // What tenants publish is signed by nobody; whose word it is recorded as is checked above.
+    if (this.#keyring === null || payload === null || isSubmission(subject)) return;
     const fault =
       signature === null
         ? `it has no signature of ${signer}`

@@ -15,6 +15,8 @@ export interface TreeParts {
   /** Without the log's key, roots are compared and signatures are not. */
   readonly key: VerifierKey | null;
   readonly kept: SignedCheckpoint | null;
+  /** The tree begins as a kept checkpoint says. */
+  readonly beginsAsKept: boolean;
 }
 
 export class TreeChecks {
@@ -27,10 +29,13 @@ export class TreeChecks {
   readonly #completed: Completed[] = [];
   #wrongRoots = 0;
   checkpoints = 0;
+  /** So many records from the first on have a root that was signed. */
+  covered: number;
 
   constructor(parts: TreeParts, range: CompactRange) {
     this.#parts = parts;
     this.#range = range;
+    this.covered = parts.beginsAsKept ? range.size : 0;
     this.#subtrees = new Map(
       storedLevels.map((level) => [
         level,
@@ -120,8 +125,11 @@ export class TreeChecks {
   async #checkRoots(): Promise<void> {
     const { kept, findings } = this.#parts;
     const { size } = this.#range;
-    if (kept?.size === size && !this.#hasRoot(kept.root))
-      findings.add('kept', size, `the first ${size} records do not have the root of the kept checkpoint`);
+    if (kept?.size === size) {
+      if (this.#hasRoot(kept.root)) this.covered = size;
+      else
+        findings.add('kept', size, `the first ${size} records do not have the root of the kept checkpoint`);
+    }
     while (this.#checkpoints.nextSize <= size) await this.#checkNextCheckpoint();
   }
 
@@ -132,7 +140,10 @@ export class TreeChecks {
     const { findings } = this.#parts;
     if (fault !== null)
       findings.add('checkpoint', row.treeSize, `the checkpoint of ${row.treeSize} records: ${fault}`);
-    else if (row.treeSize === this.#range.size && !this.#hasRoot(row.rootHash)) this.#wrongRoot(row);
+    else if (row.treeSize === this.#range.size) {
+      if (this.#hasRoot(row.rootHash)) this.covered = row.treeSize;
+      else this.#wrongRoot(row);
+    }
   }
 
   #hasRoot(root: Uint8Array): boolean {

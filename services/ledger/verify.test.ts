@@ -173,6 +173,47 @@ for (const { name, missing, make, stop } of stores())
       assert.deepEqual([ok, erased], [true, 5]);
     });
 
+    test('the row of a job with erased payloads must still have a time at which it was submitted', async () => {
+      await whole.lend(async (store) => {
+        const writer = await writerOf(store.location);
+        await writer.eraseJob(jobOf(3));
+        await writer.close();
+        assert.deepEqual((await verify(store, { jobs: true })).findings, []);
+        await set('submitted_at_ms', 3, oneMore, 'job', 'first_sequence')(store);
+        assert.deepEqual(found((await verify(store, { jobs: true })).findings), ['job 3']);
+      });
+    });
+
+    test('a record in front of the first one', async () => {
+      await whole.lend(async (store) => {
+        await set('sequence', 599, () => -5)(store);
+        const { findings } = await verify(store);
+        assert.deepEqual(found(findings), ['stray -5']);
+      });
+    });
+
+    describe('what no checkpoint covers', () => {
+      const lastAt = 1_800_000_000_000_000 + size;
+      const minute = 60_000_000;
+      const takenOut: [what: string, where: string, covered: number][] = [
+        ['the newest checkpoints', 'tree_size > 256', 256],
+        ['all checkpoints', 'true', 0],
+      ];
+      for (const [what, where, covered] of takenOut)
+        test(`${what} taken out: it is counted, and found once they must have been there`, async () => {
+          const kept = await keptAt(300);
+          await whole.lend(async (store) => {
+            await store.run(`DELETE FROM checkpoint WHERE ${where}`);
+            const fresh = await verify(store, { now: lastAt });
+            assert.deepEqual([fresh.ok, fresh.covered], [true, covered]);
+            const { findings } = await verify(store, { now: lastAt + minute });
+            assert.deepEqual(found(findings), [`unsigned ${covered}`]);
+            const { findings: behind } = await verify(store, { now: lastAt + minute, kept });
+            assert.deepEqual(found(behind), ['unsigned 300']);
+          });
+        });
+    });
+
     test('without the key roots are compared, and signatures are not', async () => {
       const stranger = new MemoryLog();
       assert.equal((await verify(whole, { key: null })).ok, true);

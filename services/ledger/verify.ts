@@ -35,6 +35,8 @@ export interface VerifyOptions {
   readonly onProgress?: (done: number, size: number) => void;
   /** Findings that are told one by one; the rest is counted. 100 unless set. */
   readonly mostFindings?: number;
+  /** Microseconds; the clock of this machine unless set. */
+  readonly now?: number;
 }
 
 export interface VerifyReport {
@@ -45,6 +47,8 @@ export interface VerifyReport {
   /** Of all records; null where it could not be made. */
   readonly root: Uint8Array | null;
   readonly checkpoints: number;
+  /** So many records from the first on are covered by a checkpoint; those after it were recorded in the last seconds. */
+  readonly covered: number;
   /** Records without a payload: erased, so that only their digest was verified. */
   readonly erased: number;
   readonly validSignatures: number;
@@ -62,9 +66,11 @@ export async function verifyLedger(reader: LedgerReader, options: VerifyOptions)
   const { size } = await reader.head();
   const from = Math.min(since?.size ?? 0, size);
   const range = await startingRange(reader, from, since, findings);
-  const tree = new TreeChecks({ reader, findings, key, kept }, range ?? CompactRange.empty());
+  const beginsAsKept = range !== null && since !== null;
+  const tree = new TreeChecks({ reader, findings, key, kept, beginsAsKept }, range ?? CompactRange.empty());
   const records = new RecordChecks(findings, keyring);
   if (range !== null) await tree.begin();
+  await findStrays(reader, findings);
   let next = from;
   for await (const batch of pages(reader, from, size)) {
     if (from > 0) await records.fetchPredecessors(reader, batch.records, from);
@@ -86,12 +92,45 @@ export async function verifyLedger(reader: LedgerReader, options: VerifyOptions)
   if (next < size) noteMissing(findings, records, next, size);
   if (options.jobs === true) await checkJobs(reader, findings, records.jobs, { size, all: from === 0 });
   await tree.end(Math.max(size, since?.size ?? 0));
+  const { covered } = tree;
+  if (findings.none && covered < size)
+    await findUnsigned(reader, findings, [covered, size], options.now ?? Date.now() * 1000);
   const { list, more } = findings;
   return {
     ...{ ok: findings.none, from, size, root: tree.size === size ? tree.root() : null },
-    ...{ checkpoints: tree.checkpoints, erased: records.erased, validSignatures: records.validSignatures },
+    ...{
+      covered,
+      checkpoints: tree.checkpoints,
+      erased: records.erased,
+      validSignatures: records.validSignatures,
+    },
     ...{ findings: list, moreFindings: more },
   };
+}
+
+/** Records in front of the first one: in no tree, and yet readers would find them by tenant or job. */
+async function findStrays(reader: LedgerReader, findings: Findings): Promise<void> {
+  const { records } = await readPage(reader, Number.MIN_SAFE_INTEGER);
+  const first = records[0]?.sequence ?? 0;
+  if (first < 0) findings.add('stray', first, `there is a record ${first}, in front of the first one`);
+}
+
+/**
+ * The log signs every second, and when it stops. What is older and is signed by nobody can have been written by anybody who
+ * can write the database: they would take out the checkpoints that tell.
+ */
+const mostUnsignedMicros = 60_000_000;
+
+async function findUnsigned(
+  reader: LedgerReader,
+  findings: Findings,
+  [covered, size]: readonly [number, number],
+  now: number,
+): Promise<void> {
+  const [first] = await reader.recordsAt([covered]);
+  if (first === undefined || now - first.recordedAt <= mostUnsignedMicros) return;
+  const which = covered + 1 === size ? `record ${covered} is` : `records ${covered} to ${size - 1} are`;
+  findings.add('unsigned', covered, `${which} covered by no checkpoint`);
 }
 
 const notCompared = 'roots of what comes after were not compared';

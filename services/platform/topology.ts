@@ -104,6 +104,10 @@ export function mayBeSaidBy(subject: string, service: ServiceName): boolean {
   return (authors.get(two) ?? authors.get(first))?.includes(service) ?? false;
 }
 
+/** Whether it is for tenants to publish. */
+export const isSubmission = (subject: string): boolean =>
+  submitterEventKinds.some((kind) => subject === `job.${kind}` || subject.startsWith(`job.${kind}.`));
+
 /** What services listen to by request/reply. */
 export const requestFilters = {
   upload: 'upload.*.*',

@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 TERMINAL = ("finished", "rejected", "cancelled")
+BY_TENANTS = ("submitted", "cancel-requested")
 SPKI_PREFIX = bytes.fromhex("302a300506032b6570032100")
 
 
@@ -138,6 +139,7 @@ def check(proof, log_key):
             salt, payload = (base64.b64decode(entry[name], validate=True) for name in ("salt", "payload"))
             need(len(salt) == 16 and sha256(salt + payload) == leaf["payload_hash"], "a payload is not the recorded one")
         kinds.append(kind_of(leaf["subject"], [proof["tenant"], proof["jobId"]]))
+        need((leaf["signer"] == "submitter") == (kinds[-1] in BY_TENANTS), "whose word an event is does not fit")
         previous, sequence = leaf_hash, leaf["sequence"]
     need(not any(kind in TERMINAL for kind in kinds[:-1]), "events after the terminal one")
     if kinds[-1] in TERMINAL:

@@ -48,7 +48,7 @@ export function openDatabase(file: string): DatabaseSync {
 /** Opens a database that is there, to read it beside whoever writes it. */
 export function openForReading(file: string): DatabaseSync {
   if (!existsSync(file)) throw new UsageError(`there is no ledger ${file}`);
-  const database = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
+  const database = reading(() => new DatabaseSync(file, { readOnly: true, timeout: 5000 }));
   try {
     const found = versionOf(database, file);
     if (found !== steps.length)

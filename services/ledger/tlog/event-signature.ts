@@ -1,4 +1,5 @@
 /** Whether the signature that the ledger keeps is the service's own, over subject, id and bytes of the event. Pure. */
+import { contentFault } from '../../platform/authorship.ts';
 import type { AuditLeaf } from '../../platform/codec.ts';
 import type { Keyring } from '../../platform/event-keys.ts';
 import { checkMessage } from '../../platform/event-keys.ts';
@@ -20,7 +21,7 @@ export function signatureFault(event: SignedEvent, keyring: Keyring): string | n
   };
   const verdict = checkMessage({ subject: event.subject, headers, data: event.payload }, keyring);
   if (!verdict.ok) return verdict.detail;
-  return verdict.signer === event.signer
-    ? null
-    : `it is recorded as said by ${event.signer}, and signed by ${verdict.signer}`;
+  if (verdict.signer !== event.signer)
+    return `it is recorded as said by ${event.signer}, and signed by ${verdict.signer}`;
+  return contentFault(verdict.signer, event.subject, event.payload);
 }

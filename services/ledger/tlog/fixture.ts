@@ -77,11 +77,12 @@ export class MemoryLog {
     return new Map(entries);
   }
 
-  /** The event that the service of this kind says, with any bytes. */
+  /** The event that the service of this kind says, with any bytes; or somebody else, who does not sign it. */
   add(
     job: JobRef,
     kind: JobEventKind,
     payload: Uint8Array = Buffer.from(`${kind} of ${job.jobId}`),
+    saidBy?: string,
   ): AuditRecord {
     const sequence = this.records.length;
     const subject =
@@ -89,7 +90,8 @@ export class MemoryLog {
         ? subjects.work({ runtime: 'bash', deviceClass: 'cpu' }, job)
         : subjects.job(kind, job);
     const stream = kind === 'submitted' || kind === 'cancel-requested' ? 'SUBMISSIONS' : 'JOBS';
-    const signer = stream === 'JOBS' ? (authors.get(prefixOf(subject))?.[0] ?? 'router') : 'submitter';
+    const author = stream === 'JOBS' ? (authors.get(prefixOf(subject))?.[0] ?? 'router') : 'submitter';
+    const signer = saidBy ?? author;
     const id = eventId(signer, kind, { stream, sequence: sequence + 1 }, job);
     const record = sealed(
       {

@@ -90,10 +90,16 @@ describe('a good proof', () => {
   test('without payloads proves the same events', async () => {
     const { leaves, ...rest } = await proofOf(ran);
     const bare = leaves.map(({ payload: _payload, salt: _salt, ...leaf }) => leaf);
-    const value = proved(check({ ...rest, leaves: bare }));
+    const file = Buffer.from(JSON.stringify({ ...rest, leaves: bare }));
+    const value = proved(checkJobProof(file, log.verifierKey));
     assert.equal(value.complete, true);
     assert.deepEqual(new Set(value.events.map(({ payload }) => payload)), new Set([null]));
     assert.deepEqual([...new Set(value.events.map(({ signature }) => signature))], ['none', 'unchecked']);
+    const verdict = check({ ...rest, leaves: bare });
+    assert.match(
+      verdict.ok ? 'proved' : verdict.faults.join('\n'),
+      /event 2: its signature cannot be checked/,
+    );
   });
 
   test('needs the public key alone', async () => {
@@ -237,6 +243,19 @@ describe('refused is', () => {
     const file = Buffer.from(JSON.stringify({ format: jobProofFormat, ...lonely, checkpoint: note, leaves }));
     const verdict = checkJobProof(file, rogue.verifierKey);
     assert.match(verdict.ok ? 'proved' : verdict.faults.join('\n'), /never submitted/);
+  });
+
+  test('an event of a service that is recorded as said by a tenant, even in the log itself', async () => {
+    const rogue = log.another();
+    for (const kind of ['submitted', 'started'] as const) rogue.add(ran, kind);
+    rogue.add(ran, 'finished', Buffer.from('a lie'), 'submitter');
+    const leaves = rogue.records.map(async (record) =>
+      proofLeaf(record, await inclusionProof(rogue.hashes, record.sequence, 3), true),
+    );
+    const note = Buffer.from(rogue.checkpoint()).toString();
+    const proof = { format: jobProofFormat, ...ran, checkpoint: note, leaves: await Promise.all(leaves) };
+    const verdict = check(proof);
+    assert.match(verdict.ok ? 'proved' : verdict.faults.join('\n'), /said by submitter, who may not say/);
   });
 
   test('the proof of another log', async () => {

@@ -8,12 +8,13 @@
  * Pure: no files, no bus, no clock.
  */
 import { z } from 'zod';
+import { authorFault } from '../../platform/authorship.ts';
 import type { AuditLeaf, AuditRecord } from '../../platform/codec.ts';
 import { decodeAs } from '../../platform/codec.ts';
 import { messageOf } from '../../platform/errors.ts';
 import type { Keyring } from '../../platform/event-keys.ts';
 import type { JobRef } from '../../platform/topology.ts';
-import { isJobId, isTenant, parseJobSubject, terminalKinds } from '../../platform/topology.ts';
+import { isJobId, isSubmission, isTenant, parseJobSubject, terminalKinds } from '../../platform/topology.ts';
 import type { SignedCheckpoint } from './checkpoint.ts';
 import { openCheckpoint } from './checkpoint.ts';
 import { signatureFault } from './event-signature.ts';
@@ -170,10 +171,11 @@ class Line {
     const kind = this.#kindOf(leaf.value);
     const payload = payloadOf(entry, leaf.value);
     const signature = payload.ok ? checkSignature(entry, leaf.value, payload.value, keyring) : payload;
+    const author = authorOf(leaf.value);
     const { size, root } = checkpoint;
     const path = entry.inclusion.map((one) => Buffer.from(one, 'base64'));
     const included = checkInclusion({ leafHash: hash, index: leaf.value.sequence, size, root }, path);
-    for (const checked of [kind, included, this.#follows(leaf.value), payload, signature])
+    for (const checked of [kind, included, this.#follows(leaf.value), author, payload, signature])
       if (!checked.ok) this.faults.push(`event ${leaf.value.sequence}: ${checked.reason}`);
     this.#last = { leaf: leaf.value, hash };
     this.#kinds.push(kind.ok ? kind.value : '');
@@ -242,18 +244,22 @@ function payloadOf({ payload, salt }: ProofLeaf, leaf: AuditLeaf): Parsed<Uint8A
   return { ok: false, reason: 'its payload is not the one that was recorded' };
 }
 
+function authorOf({ subject, signer }: AuditLeaf): Parsed<true> {
+  const reason = authorFault(subject, signer);
+  return reason === null ? { ok: true, value: true } : { ok: false, reason };
+}
+
 function checkSignature(
   { signature }: ProofLeaf,
   leaf: AuditLeaf,
   payload: Uint8Array | null,
   keyring: Keyring | null,
 ): Parsed<ProvedEvent['signature']> {
-  const bySubmitter = leaf.signer === 'submitter';
-  if (signature === undefined)
-    return bySubmitter || keyring === null
-      ? { ok: true, value: 'none' }
-      : { ok: false, reason: `it has no signature of ${leaf.signer}` };
-  if (keyring === null || payload === null) return { ok: true, value: 'unchecked' };
+  if (isSubmission(leaf.subject)) return { ok: true, value: 'none' };
+  if (keyring === null) return { ok: true, value: signature === undefined ? 'none' : 'unchecked' };
+  if (signature === undefined) return { ok: false, reason: `it has no signature of ${leaf.signer}` };
+  if (payload === null)
+    return { ok: false, reason: 'its signature cannot be checked, since its payload is not in the proof' };
   const fault = signatureFault({ ...leaf, payload, signature: Buffer.from(signature, 'base64') }, keyring);
   return fault === null ? { ok: true, value: 'valid' } : { ok: false, reason: fault };
 }

@@ -2,7 +2,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Authenticator, ConnectionOptions, NatsConnection } from 'nats';
-import { credsAuthenticator, connect as natsConnect, nkeyAuthenticator } from 'nats';
+import { credsAuthenticator, ErrorCode, NatsError, connect as natsConnect, nkeyAuthenticator } from 'nats';
 import { messageOf, OperationalError, UsageError } from '../errors.ts';
 import { seedIn } from './nkeys.ts';
 
@@ -42,6 +42,7 @@ export async function connect(options: ConnectOptions): Promise<NatsConnection> 
     } catch (cause) {
       if (cause instanceof UsageError) throw cause;
       if (isRefusal(cause)) throw refused(options, cause);
+      if (isWithoutTls(cause)) throw withoutTls(options, cause);
       if (performance.now() > giveUpAt) throw unreachable(options.url, cause);
       await new Promise((done) => setTimeout(done, 200));
     }
@@ -52,6 +53,9 @@ function natsOptions(options: ConnectOptions): ConnectionOptions {
   return {
     // Several nodes of a cluster are separated by commas.
     servers: options.url.split(','),
+    // The client itself takes the scheme for nothing: it would go on in the clear where a server offers no TLS, or somebody
+    // between them says so.
+    ...(options.url.includes('tls://') ? { tls: {} } : {}),
     name: options.name,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
@@ -100,6 +104,16 @@ function refused({ url, credentials }: ConnectOptions, cause: unknown): Operatio
     credentials === null ? 'a connection without credentials' : `the credentials in ${credentials}`;
   const hint = 'a tenant is made with `sandbus tenant add`, its file named by SANDBUS_NATS_CREDS';
   return new OperationalError('NATS_REFUSED', `the NATS server at ${url} does not accept ${what}: ${hint}`, {
+    cause,
+  });
+}
+
+const isWithoutTls = (cause: unknown): boolean =>
+  cause instanceof NatsError && cause.code === ErrorCode.ServerOptionNotAvailable;
+
+function withoutTls({ url }: ConnectOptions, cause: unknown): OperationalError {
+  const hint = 'give the server a certificate, or say nats:// where nobody listens in between';
+  return new OperationalError('NATS_WITHOUT_TLS', `the NATS server at ${url} offers no TLS: ${hint}`, {
     cause,
   });
 }
