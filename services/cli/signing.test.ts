@@ -11,7 +11,6 @@ import {
   STATEMENT_PAYLOAD_TYPE,
   signEnvelope,
   statementFor,
-  withExpiry,
   withRevokedDigest,
   withRevokedKey,
 } from '../trust/index.ts';
@@ -24,7 +23,7 @@ import {
   signFile,
   verifyFile,
 } from './signing.ts';
-import { addKey, changeStore, initStore, openStore } from './trust-file.ts';
+import { addKey, changeStore, initStore, replaceKey } from './trust-file.ts';
 
 let folder: string;
 let ada: SigningKey;
@@ -228,6 +227,17 @@ describe('verify', () => {
     assert.ok(!decision.ok && decision.reason === 'OUT_OF_SCOPE');
   });
 
+  it('says yes again when an expired key has got a later date', async () => {
+    const store = await storeWith('dates.json', 'ada');
+    const scope = { tenants: ['*'], plugins: ['*'], gpu: false, network: false };
+    const key = { publicKeyFile: at('ada.pem.pub'), owner: 'ada', ...scope, notBeforeMs: 1 };
+    await replaceKey(store, root, { ...key, expiresMs: 2 });
+    const expired = await verify('job.sh', store);
+    assert.ok(!expired.ok && expired.reason === 'EXPIRED' && expired.advice.includes('trust add --replace'));
+    await replaceKey(store, root, { ...key, expiresMs: Date.now() + dayMs });
+    assert.ok((await verify('job.sh', store)).ok);
+  });
+
   it('says no to content that the router would refuse', async () => {
     await signMismatch('program.sh');
     const decision = await verify('program.sh', await storeWith('trust.json', 'ada'));
@@ -247,50 +257,5 @@ describe('verify', () => {
     await changeStore(again, root, (content) => ({ content: withRevokedKey(content, yes.keyIds[0] ?? '') }));
     const key = await verify('job.sh', again);
     assert.ok(!key.ok && key.reason === 'REVOKED');
-  });
-});
-
-describe('the trust store file', () => {
-  it('gets a new version with each change', async () => {
-    const store = await storeWith('versions.json', 'ada');
-    assert.equal((await openStore(store, root)).content.version, 2);
-    await changeStore(store, root, (content) => ({ content: withExpiry(content, Date.now() + 2 * dayMs) }));
-    assert.equal((await openStore(store, root)).content.version, 3);
-  });
-
-  it('is not changed by two at a time, nor to something that cannot be read', async () => {
-    const store = await storeWith('locked.json', 'ada');
-    await writeFile(`${store}.lock`, '4711\n');
-    await assert.rejects(
-      changeStore(store, root, (content) => ({ content })),
-      usage(/being changed by process 4711.*remove/),
-    );
-    await rm(`${store}.lock`);
-    await assert.rejects(
-      changeStore(store, root, (content) => ({ content: withRevokedKey(content, 'not an id') })),
-      usage(/SHA-256/),
-    );
-    assert.deepEqual((await openStore(store, root)).content.revokedKeys, []);
-    assert.ok(!(await readdir(folder)).some((name) => name.startsWith('locked.json.')));
-  });
-
-  it('does not take a private key, or the same key twice', async () => {
-    const store = await storeWith('keys.json', 'ada');
-    const rest = {
-      tenants: ['*'],
-      plugins: ['*'],
-      gpu: false,
-      network: false,
-      notBeforeMs: 1,
-      expiresMs: Date.now() + dayMs,
-    };
-    await assert.rejects(
-      addKey(store, root, { publicKeyFile: at('bob.pem'), owner: 'bob', ...rest }),
-      usage(/PRIVATE key/),
-    );
-    await assert.rejects(
-      addKey(store, root, { publicKeyFile: at('ada.pem.pub'), owner: 'ada', ...rest }),
-      usage(/is listed already, of ada until .*--replace/),
-    );
   });
 });

@@ -108,14 +108,23 @@ async function openAsRoot(path: string, root: SigningKey): Promise<OpenedStore> 
   return opened;
 }
 
+/** One command after the other. What is no store that this root may change gets no lock file. */
+async function whileLocked<T>(
+  path: string,
+  root: SigningKey,
+  work: (opened: OpenedStore) => Promise<T>,
+): Promise<T> {
+  await openAsRoot(path, root);
+  return withLock(path, async () => work(await openAsRoot(path, root)));
+}
+
 /** Replaces the store by the `content` that `change` makes of it; returns all that `change` did. */
 export function changeStore<T extends { readonly content: TrustStoreContent }>(
   path: string,
   root: SigningKey,
   change: (content: TrustStoreContent) => T,
 ): Promise<T> {
-  return withLock(path, async () => {
-    const { file, content } = await openAsRoot(path, root);
+  return whileLocked(path, root, async ({ file, content }) => {
     const changed = change(content);
     const next = expectValue(encodeTrustStore(changed.content), path);
     await writeAtomically(path, signTrustStore(next, root, file.rotations), 0o644);
@@ -125,8 +134,7 @@ export function changeStore<T extends { readonly content: TrustStoreContent }>(
 
 /** Hands the store to another root. Both sign: the old one gives, and the new one shows that somebody holds its key. */
 export function changeRoot(path: string, root: SigningKey, next: SigningKey): Promise<TrustStoreContent> {
-  return withLock(path, async () => {
-    const { file, content, rootLine } = await openAsRoot(path, root);
+  return whileLocked(path, root, async ({ file, content, rootLine }) => {
     if (rootLine.includes(next.keyId))
       throw new UsageError(`root ${next.keyId} is, or was, a root of ${path}: rotate to a new key`);
     const bytes = rotateRoot(file, root, next);

@@ -151,9 +151,9 @@ const changesOfKeys: readonly Step[] = [
     says: /version 9: now trusts key [0-9a-f]{64} as it is\nwas: me, plugins \*, tenants \*, 20.* UTC\nis: {2}me, plugins build-\*, tenants \*, gpu, 20.* to 2035-01-01 00:00:00 UTC\n$/,
   },
   { line: 'sandbus sign hello.sh --key me.pem && sandbus verify hello.sh', code: 1, says: /OUT_OF_SCOPE: / },
-  { line: `${addMe} --not-before 2020-01-01 --expires 2020-01-02 --replace`, says: /version 10: / },
-  { line: 'sandbus verify hello.sh', code: 1, says: /EXPIRED: key .*`sandbus trust add --replace`/s },
-  { line: 'sandbus trust list', says: /me .*2020-01-02 {2}expired\n/ },
+  { line: `${addMe} --not-before 2035-01-01 --expires 2035-06-01 --replace`, says: /version 10: / },
+  { line: 'sandbus verify hello.sh', code: 1, says: /NOT_YET_VALID: key / },
+  { line: 'sandbus trust list', says: /me .*2035-06-01 {2}from 2035-01-01\n/ },
   { line: `${addMe} --replace`, says: /version 11: / },
   { line: 'sandbus verify hello.sh', says: /verified\n$/ },
   {
