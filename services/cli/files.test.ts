@@ -18,6 +18,7 @@ before(async () => {
   await mkdir(at('folder'));
   await runChild('/usr/bin/mkfifo', [at('fifo')], {});
 });
+const inFolder = () => ({ PATH: '/usr/local/bin:/usr/bin:/bin', SANDBUS_STATE_DIR: at('state') });
 after(() => rm(folder, { recursive: true }));
 
 async function streamed(path: string): Promise<string> {
@@ -72,6 +73,24 @@ describe('a lock', () => {
     const { stdout } = await runChild('/bin/ls', [folder], {});
     assert.doesNotMatch(stdout.toString(), /lock/);
   });
+});
+
+describe('of commands that change one file at once none loses what the others did', () => {
+  const names = ['verifier', 'router', 'audit'];
+  const cases: readonly [change: string, list: string, inList: RegExp][] = [
+    ['tenant add NAME', 'tenant list', /^(verifier|router|audit) +U/gm],
+    ['query-token add NAME --operator', 'query-token list', /^(verifier|router|audit) /gm],
+    ['service-keys rotate NAME', 'service-keys list', /^(verifier|router|audit) +\w+ \w+$/gm],
+  ];
+  before(() => runChild(sandbusProgram, ['access', 'init'], inFolder()));
+  for (const [change, list, inList] of cases)
+    it(change, async () => {
+      const changes = names.map((name) => change.replace('NAME', name).split(' '));
+      const ends = await Promise.all(changes.map((words) => runChild(sandbusProgram, words, inFolder())));
+      for (const { code, stderr } of ends) assert.equal(code, 0, stderr.toString());
+      const { stdout } = await runChild(sandbusProgram, list.split(' '), inFolder());
+      assert.equal(stdout.toString().match(inList)?.length, names.length, stdout.toString());
+    });
 });
 
 it('a full disk is said, and nothing half written stays', async () => {

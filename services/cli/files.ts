@@ -1,7 +1,7 @@
 /** Reading and writing files of the person at the keyboard: each fault names the file and what to do. */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { access, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UsageError } from '../platform/errors.ts';
@@ -124,8 +124,9 @@ export async function withLock<T>(
 
 async function waitForLock(path: string, patienceMs: number): Promise<ProcessLock> {
   const file = join(dirname(path), `.${basename(path)}.lock`);
-  // What SQLite says of a file that it cannot make is not why.
-  await appendNothing(file);
+  // What SQLite says of a file that it cannot make is not why. One that is there is not opened and closed: that would
+  // take this process's own lock on it (fcntl(2)).
+  await access(file, constants.W_OK).catch(() => appendNothing(file));
   const endMs = performance.now() + patienceMs;
   for (;;) {
     const lock = holdLock(file);
