@@ -77,7 +77,13 @@ const steps: readonly Step[] = [
   { line: 'sandbus sign hello.sh --key fd:9', code: 2, complains: /cannot read private key fd:9/ },
   { line: 'sandbus sign hello.sh --key fd:3 3<me.pem.pub', code: 2, complains: /no "BEGIN PRIVATE KEY"/ },
   { line: 'sandbus sign hello.sh --key fd:3 3</dev/zero', code: 2, complains: /more than a key/ },
+  { line: 'cat me.pem | sandbus sign hello.sh --key /dev/stdin', complains: /^$/ },
+  { line: 'sandbus sign hello.sh --key hello.sh', code: 2, complains: /^sandbus: hello.sh: private key: no/ },
   { line: 'chmod 644 me.pem; sandbus sign hello.sh --key me.pem', complains: /others may read .*chmod 600/ },
+  {
+    line: 'sandbus sign hello.sh --key /dev/stdin <me.pem',
+    complains: /others may read .*chmod 600 \/.*\/me\.pem`$/,
+  },
   { line: 'chmod 600 me.pem; cp hello.sh other.sh; cp hello.sh.dsse.json other.sh.dsse.json' },
   { line: 'sandbus verify other.sh', code: 1, says: /^NAME_MISMATCH: / },
   {
