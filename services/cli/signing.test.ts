@@ -164,7 +164,7 @@ describe('sign', () => {
       { runtime: 'bash' },
       /the file name hello\.py means python, the signed runtime is bash/,
     ],
-    ['.hidden.py', 'x', {}, /file name/],
+    ['.hidden.py', 'x', {}, /must be a file name: .*the first no \. \+ -/],
     ['a.py', 'x', { expiresMs: 1 }, /"expires" must be later/],
     ['a.py', 'x', { name: 'other' }, /must begin with the plugin's name other/],
     ['elf.sh', elf, {}, /elf\.sh: .*content says native \(ELF for x86_64\); .*refused as RUNTIME_MISMATCH/],

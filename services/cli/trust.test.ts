@@ -67,6 +67,12 @@ const steps: readonly Step[] = [
     complains: /is listed already, of me until 20.*--replace .*`sandbus trust remove`/,
   },
   { line: 'sandbus trust add me.pem --owner me', code: 2, complains: /this is a PRIVATE key/ },
+  {
+    line: 'sandbus trust add olga.pub --owner "$(printf "O\\314\\210lga")"',
+    code: 2,
+    complains:
+      /"keys.1.owner" must be 1 to 128 letters \(no combining marks\), digits or \(not first\) space \.@_\+-$/,
+  },
   { line: 'sandbus sign hello.sh', code: 2, complains: /give --key, or set SANDBUS_SIGNING_KEY/ },
   { line: 'sandbus sign hello.sh --key me.pem', says: /signed by {2}key/ },
   { line: 'sandbus verify hello.sh', says: /verified\n$/ },

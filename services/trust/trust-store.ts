@@ -15,7 +15,10 @@ const namePatterns = z
   .array(
     z
       .string()
-      .regex(/^[A-Za-z0-9_.+*?-]{1,128}$/, 'must be a name pattern of letters, digits, . _ + - * and ?'),
+      .regex(
+        /^[A-Za-z0-9_.+*?-]{1,128}$/,
+        'must be a name pattern: 1 to 128 of A-Z, a-z, 0-9 and . _ + - * ?',
+      ),
   )
   .min(1)
   .max(256);
@@ -26,7 +29,7 @@ const storedKey = z.strictObject({
     .string()
     .regex(
       /^[\p{L}\p{N}][\p{L}\p{N} .@_+-]{0,127}$/u,
-      'must be a name of letters, digits, space and . @ _ + -',
+      'must be 1 to 128 letters (no combining marks), digits or (not first) space .@_+-',
     ),
   scope: z.strictObject({
     plugins: namePatterns,
