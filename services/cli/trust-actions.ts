@@ -72,10 +72,10 @@ export async function add(publicKeyFile: string, options: AddOptions & Expiring)
     notBeforeMs: options.notBefore ?? Date.now(),
     expiresMs: options.expires,
   });
-  const key = `now trusts key ${keyId}`;
-  if (was === null || is === null) tell(options, path, content, `${key} of ${options.owner}`, { keyId });
+  if (was === null || is === null)
+    tell(options, path, content, `now trusts key ${keyId} of ${options.owner}`, { keyId });
   else
-    tell(options, path, content, `${key} as it is\nwas: ${grant(was)}\nis:  ${grant(is)}`, {
+    tell(options, path, content, `changed key ${keyId}\nwas: ${grant(was)}\nis:  ${grant(is)}`, {
       keyId,
       was,
       is,

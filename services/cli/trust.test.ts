@@ -160,7 +160,7 @@ const idOf = (owner: string) => `$(sandbus trust list | grep ' ${owner} ' | cut 
 const changesOfKeys: readonly Step[] = [
   {
     line: `${addMe} --plugins 'build-*' --gpu --expires 2035-01-01 --replace`,
-    says: /version 9: now trusts key [0-9a-f]{64} as it is\nwas: me, plugins \*, tenants \*, 20.* UTC\nis: {2}me, plugins build-\*, tenants \*, gpu, 20.* to 2035-01-01 00:00:00 UTC\n$/,
+    says: /version 9: changed key [0-9a-f]{64}\nwas: me, plugins \*, tenants \*, 20.* UTC\nis: {2}me, plugins build-\*, tenants \*, gpu, 20.* to 2035-01-01 00:00:00 UTC\n$/,
   },
   { line: 'sandbus sign hello.sh --key me.pem && sandbus verify hello.sh', code: 1, says: /OUT_OF_SCOPE: / },
   { line: `${addMe} --not-before 2035-01-01 --expires 2035-06-01 --replace`, says: /version 10: / },
