@@ -36,7 +36,10 @@ describe('a job is proved', () => {
   before(async () => {
     const { code, stderr } = await cli.sandbus(['audit', 'prove', jobId, '--out', 'job.proof.json']);
     assert.equal(code, 0, stderr);
-    assert.match(stderr, /^Proved: the 5 events of job .* from submitted \(ledger sequence \d+\) to finished/);
+    assert.match(
+      stderr,
+      /^Proved: the 5 events of job .* from submitted \(ledger sequence \d+\) to finished/,
+    );
     await copyFile(logKeyFiles(cli.system.stateDir).verifierKey, at('log.pub'));
     await copyFile(join(cli.system.stateDir, 'service-keys.json'), at('service-keys.json'));
   });
@@ -309,7 +312,10 @@ describe('a ledger without its service', () => {
   it('is not whole once it was changed, and where', async () => {
     const { code, stdout, stderr } = await verify('changed.db');
     assert.equal(code, 1);
-    assert.match(stdout.toString(), /^ledger sequence 7: its fields do not give its leaf hash.*\n {4}to do: /);
+    assert.match(
+      stdout.toString(),
+      /^ledger sequence 7: its fields do not give its leaf hash.*\n {4}to do: /,
+    );
     assert.match(stderr, /not whole: 1 fault in 60 records/);
     const json = JSON.parse((await verify('changed.db', '--json')).stdout.toString());
     assert.deepEqual([json.ok, json.findings[0].kind, json.findings[0].sequence], [false, 'leaf', 7]);
