@@ -16,6 +16,7 @@ import {
   serviceEventKinds,
   subjects,
   submitterEventKinds,
+  tenantRule,
 } from '../services/platform/topology.ts';
 import type { EventName } from './generated/events.ts';
 
@@ -38,7 +39,7 @@ const eventOf: Readonly<Record<Kind, EventName>> = {
 };
 
 const parameters: Readonly<Record<string, Json>> = {
-  tenant: { description: 'Lower-case letters, digits, _ and -; at most 63.' },
+  tenant: { description: `${tenantRule}.` },
   jobId: { description: 'A UUIDv7 (RFC 9562) in lower case, chosen by the submitter.' },
   kind: { description: 'The kind of the job event that was recorded, routed among them.' },
   runtime: { enum: runtimes },

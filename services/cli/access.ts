@@ -106,7 +106,7 @@ async function add(name: string, options: StateOption): Promise<undefined> {
   const { tenantCredentials } = await import('../platform/access-paths.ts');
   const { print, printJson } = await import('./output.ts');
   const stateDir = await stateDirOf(options);
-  await addTenant(stateDir, name);
+  await changing(stateDir, () => addTenant(stateDir, name));
   const credentials = tenantCredentials(stateDir, name);
   if (options.json) printJson({ tenant: name, credentials });
   else print(`${credentials}\n`);
@@ -115,9 +115,19 @@ async function add(name: string, options: StateOption): Promise<undefined> {
 async function remove(name: string, options: StateOption): Promise<undefined> {
   const { removeTenant } = await import('../platform/access.ts');
   const { printJson, say } = await import('./output.ts');
-  await removeTenant(await stateDirOf(options), name);
+  const stateDir = await stateDirOf(options);
+  await changing(stateDir, () => removeTenant(stateDir, name));
   if (options.json) printJson({ tenant: name, removed: true });
   else say(`${name} is let in no more`);
+}
+
+/** Of two commands at once each would write the list without the other's tenant. */
+async function changing<T>(stateDir: string, change: () => Promise<T>): Promise<T> {
+  const { readAccess } = await import('../platform/access.ts');
+  const { accessFile } = await import('../platform/access-paths.ts');
+  const { withLock } = await import('./files.ts');
+  await readAccess(stateDir);
+  return withLock(accessFile(stateDir), change);
 }
 
 async function list(options: StateOption): Promise<undefined> {

@@ -1,9 +1,12 @@
 /** Reading and writing files of the person at the keyboard: each fault names the file and what to do. */
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import { lstat, mkdir, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { access, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { OperationalError, UsageError } from '../platform/errors.ts';
+import type { ProcessLock } from '../platform/process-lock.ts';
+import { holdLock } from '../platform/process-lock.ts';
 
 /** Keys, envelopes, stores and policies have a few KiB; whatever is larger than this is another kind of file. */
 const mostBytes = 16 * 1024 * 1024;
@@ -69,7 +72,7 @@ export async function writeNew(path: string, bytes: Bytes, mode: number): Promis
   try {
     await writeAndClose(handle, bytes);
   } catch (cause) {
-    // Half a key, or a lock without its owner, would be in the way the next time.
+    // Half a key would be in the way the next time.
     await rm(path, { force: true });
     throw cause instanceof OperationalError ? cause : failed(cause);
   }
@@ -107,23 +110,41 @@ export async function writeAtomically(path: string, bytes: Uint8Array | string, 
   }
 }
 
-/** Runs `work` while nobody else who asks for the same lock does. The lock is a file, which a crash leaves behind. */
-export async function withLock<T>(path: string, work: () => Promise<T>): Promise<T> {
-  const lock = `${path}.lock`;
-  try {
-    await writeNew(lock, `${process.pid}\n`, 0o600);
-  } catch (error) {
-    const holder = await readIfThere(lock, 'lock');
-    if (holder === null) throw error;
-    const pid = Buffer.from(holder).toString('utf8').trim();
-    throw new UsageError(
-      `${path} is being changed by process ${pid}; if there is no such process, remove ${lock}`,
-    );
-  }
+/** A change takes milliseconds: whoever waits longer waits for a process that stands still. */
+const lockPatienceMs = 10_000;
+const lockRetryMs = 50;
+
+/**
+ * Runs `work` while nobody else who asks for the same lock does, and waits for whoever has it. The lock is a hidden file
+ * beside this one, which stays there, empty; a process that dies has let go of it.
+ */
+export async function withLock<T>(
+  path: string,
+  work: () => Promise<T>,
+  patienceMs = lockPatienceMs,
+): Promise<T> {
+  const lock = await waitForLock(path, patienceMs);
   try {
     return await work();
   } finally {
-    await rm(lock, { force: true });
+    lock.close();
+  }
+}
+
+async function waitForLock(path: string, patienceMs: number): Promise<ProcessLock> {
+  const file = join(dirname(path), `.${basename(path)}.lock`);
+  // What SQLite says of a file that it cannot make is not why. One that is there is not opened and closed: that would
+  // take this process's own lock on it (fcntl(2)).
+  await access(file, constants.W_OK).catch(() => appendNothing(file));
+  const endMs = performance.now() + patienceMs;
+  for (;;) {
+    const lock = holdLock(file);
+    if (lock !== null) return lock;
+    if (performance.now() >= endMs)
+      throw new UsageError(
+        `${path} is being changed by another process, for more than ${patienceMs / 1000} s; try again when that has ended`,
+      );
+    await delay(lockRetryMs);
   }
 }
 

@@ -66,7 +66,8 @@ function registerSign(program: Command): void {
     summary: 'sign a plugin file',
     description:
       'Signs a statement about the file: its name and digest, its runtime, and the most that a job may ask for. ' +
-      'A renamed extension, another byte or a raised limit breaks the signature.',
+      'A renamed extension, another byte or a raised limit breaks the signature. A file whose extension and first line or ' +
+      'bytes disagree is not signed.',
     examples: [
       'sandbus sign hello.py --key me.pem',
       'sandbus sign train.py --key me.pem --gpu --memory 8G --wall 2h --expires 2027-01-31',
@@ -162,8 +163,10 @@ interface VerifyCommandOptions {
 function registerVerify(program: Command): void {
   define(program, {
     usage: 'verify <plugin>',
-    summary: "check a plugin's signature as the services do",
-    description: 'Decides as the verifier and the executor would, for a job that asks for nothing special.',
+    summary: "check a plugin's signature and content as the services do",
+    description:
+      'Decides as the verifier, the router and the executor would, for a job that asks for nothing special, on a machine of ' +
+      "the plugin's architecture.",
     examples: ['sandbus verify hello.py --trust-store trust.json'],
     exits: ['failed'],
   })

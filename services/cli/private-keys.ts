@@ -1,6 +1,6 @@
 /** Private keys, from a file or from a descriptor that the caller has opened, so that a key need never lie on a disk. */
 import { fstatSync, readSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { messageOf, UsageError } from '../platform/errors.ts';
 import type { SigningKey } from '../trust/index.ts';
 import { privateKeyFromPem } from '../trust/index.ts';
@@ -15,16 +15,21 @@ const maxKeyBytes = 64 * 1024;
 export async function loadPrivateKey(source: string): Promise<SigningKey> {
   const descriptor = descriptorName.exec(source)?.[1];
   const bytes =
-    descriptor === undefined ? await readKeyFile(source) : readDescriptor(Number(descriptor), source);
-  return expectValue(privateKeyFromPem(Buffer.from(bytes).toString('utf8')), source);
+    descriptor === undefined
+      ? await readBytes(source, 'private key')
+      : readDescriptor(Number(descriptor), source);
+  const key = expectValue(privateKeyFromPem(Buffer.from(bytes).toString('utf8')), source);
+  if (descriptor === undefined) await warnOfReaders(source);
+  return key;
 }
 
-async function readKeyFile(path: string): Promise<Uint8Array> {
-  const bytes = await readBytes(path, 'private key');
-  const { mode } = await stat(path);
-  if ((mode & 0o077) !== 0)
-    say(`warning: others may read the private key ${path}: run \`chmod 600 ${path}\``);
-  return bytes;
+/** Of a file alone: the mode of a pipe or a device says nothing, and is not for us to change. */
+async function warnOfReaders(path: string): Promise<void> {
+  const stats = await stat(path);
+  if (!stats.isFile() || (stats.mode & 0o077) === 0) return;
+  // `/dev/stdin` is another file where the advice is followed.
+  const file = await realpath(path).catch(() => path);
+  say(`warning: others may read the private key ${file}: run \`chmod 600 ${file}\``);
 }
 
 /** Everything up to the end of the descriptor. More than a key can be is refused, so that no wrong one is read for ever. */

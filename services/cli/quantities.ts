@@ -16,11 +16,14 @@ const durationUnits: Readonly<Record<string, number>> = {
   d: 86_400_000,
 };
 
+const mostBytes = 8191 * 1024 ** 4;
+
 /** `256M`, `1.5G`, `4096`: bytes. K, M, G and T are powers of 1024. */
 export function parseSize(text: string): number {
   const [, number, unit] = /^(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?$/i.exec(text.trim()) ?? [];
   const bytes = Math.round(Number(number) * (sizeUnits[unit?.toUpperCase() ?? ''] ?? Number.NaN));
-  return positive(bytes, `size ${text}`, '256M, 1.5G or a number of bytes');
+  if (bytes >= 1 && bytes <= mostBytes) return bytes;
+  throw wrong(`size ${text}`, '256M, 1.5G or a number of bytes; at least 1, at most 8191T');
 }
 
 /** With less the kernel cannot build the sandbox, or nothing starts in it; a shell takes 512 KiB. */
@@ -33,34 +36,36 @@ export function parseMemory(text: string): number {
   return bytes;
 }
 
-/** What is longer leads out of what dates and events can say. */
-const mostDurationMs = 36_500 * 86_400_000;
+/** A century, so that what lies so far ahead is still a date. */
+const mostMs = 36_500 * 86_400_000;
 
 /** `10s`, `500ms`, `2m`, `12h`, `90d`: milliseconds. The unit is not optional: nobody should have to guess it. */
 export function parseDuration(text: string): number {
   const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text.trim()) ?? [];
   const ms = Math.round(Number(number) * (durationUnits[unit ?? ''] ?? Number.NaN));
-  const possible = ms <= mostDurationMs ? ms : Number.NaN;
-  return positive(possible, `duration ${text}`, '500ms, 10s, 2m, 12h or 90d, at most 36500d');
+  if (ms >= 1 && ms <= mostMs) return ms;
+  throw wrong(`duration ${text}`, '500ms, 10s, 2m, 12h or 90d; at least 1ms, at most 36500d');
 }
 
 /** The kernel shares out a processor no finer than this. */
 const leastCpuMillis = 10;
+const mostCpuMillis = 1_000_000_000;
 
 /** `0.5`, `2`: thousandths of a processor. */
 export function parseCpus(text: string): number {
   const millis = /^\d+(?:\.\d+)?$/.test(text.trim()) ? Math.round(Number(text) * 1000) : Number.NaN;
-  const enough = millis >= leastCpuMillis ? millis : Number.NaN;
-  return positive(enough, `processors ${text}`, '1, 2 or 0.5, at least 0.01');
+  if (millis >= leastCpuMillis && millis <= mostCpuMillis) return millis;
+  throw wrong(`processors ${text}`, '1, 2 or 0.5; at least 0.01, at most 1000000');
 }
+
+/** The schemas count in 32 bits. */
+const mostCount = 2 ** 31 - 1;
 
 /** A whole number of at least 1. */
 export function parseCount(text: string): number {
-  return positive(
-    /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN,
-    `number ${text}`,
-    'a whole number of 1 or more',
-  );
+  const count = /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN;
+  if (count >= 1 && count <= mostCount) return count;
+  throw wrong(`number ${text}`, `a whole number; at least 1, at most ${mostCount}`);
 }
 
 /** A port of TCP; 0 is any free one. */
@@ -141,11 +146,6 @@ export function formatMs(ms: number): string {
 /** A time as the tables show it, UTC to the second. */
 export function formatTime(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
-}
-
-function positive(number: number, what: string, examples: string): number {
-  if (Number.isSafeInteger(number) && number >= 1) return number;
-  throw wrong(what, examples);
 }
 
 function wrong(what: string, examples: string): UsageError {

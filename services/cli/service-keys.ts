@@ -71,8 +71,11 @@ async function rotate(name: string, options: Options): Promise<undefined> {
   const { activateServiceKey, stageServiceKey } = await import('../platform/service-keys.ts');
   const service = serviceOf(name);
   const stateDir = await stateDirOf(options);
-  const keyId = await stageServiceKey(stateDir, service);
-  if (options.stage !== true) await activateServiceKey(stateDir, service);
+  const keyId = await changing(stateDir, async () => {
+    const staged = await stageServiceKey(stateDir, service);
+    if (options.stage !== true) await activateServiceKey(stateDir, service);
+    return staged;
+  });
   const state = options.stage === true ? 'is known, and not used yet' : 'is in use; the old one still counts';
   await tell(options, { service, keyId }, `key ${keyId} of ${service} ${state}`);
 }
@@ -80,20 +83,31 @@ async function rotate(name: string, options: Options): Promise<undefined> {
 async function activate(name: string, options: Options): Promise<undefined> {
   const { activateServiceKey } = await import('../platform/service-keys.ts');
   const service = serviceOf(name);
-  const keyId = await activateServiceKey(await stateDirOf(options), service);
+  const stateDir = await stateDirOf(options);
+  const keyId = await changing(stateDir, () => activateServiceKey(stateDir, service));
   await tell(options, { service, keyId }, `key ${keyId} of ${service} is in use; the old one still counts`);
 }
 
 async function retire(name: string, options: Options): Promise<undefined> {
   const { retireServiceKeys } = await import('../platform/service-keys.ts');
   const service = serviceOf(name);
-  const retired = await retireServiceKeys(await stateDirOf(options), service);
+  const stateDir = await stateDirOf(options);
+  const retired = await changing(stateDir, () => retireServiceKeys(stateDir, service));
   const which = retired.length === 0 ? 'no other key' : `key ${retired.join(', ')}`;
   await tell(
     options,
     { service, retired },
     `${which} of ${service} counted beside the one in use; it is gone`,
   );
+}
+
+/** Of two commands at once each would write the keyring without the other's key. */
+async function changing<T>(stateDir: string, change: () => Promise<T>): Promise<T> {
+  const { readKeyring, serviceKeyFiles } = await import('../platform/service-keys.ts');
+  const { withLock } = await import('./files.ts');
+  const { keyring } = serviceKeyFiles(stateDir, 'audit');
+  await readKeyring(keyring);
+  return withLock(keyring, change);
 }
 
 async function tell(options: Options, facts: object, sentence: string): Promise<undefined> {

@@ -1,12 +1,19 @@
 /** Keys, signatures and the trust store as a person uses them: files in a folder, one command after the other. */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { UsageError } from '../platform/errors.ts';
 import type { SigningKey } from '../trust/index.ts';
-import { withExpiry, withRevokedDigest, withRevokedKey } from '../trust/index.ts';
+import {
+  STATEMENT_PAYLOAD_TYPE,
+  signEnvelope,
+  statementFor,
+  withRevokedDigest,
+  withRevokedKey,
+} from '../trust/index.ts';
 import { loadPrivateKey } from './private-keys.ts';
 import {
   architectureOf,
@@ -16,7 +23,7 @@ import {
   signFile,
   verifyFile,
 } from './signing.ts';
-import { addKey, changeStore, initStore, openStore } from './trust-file.ts';
+import { addKey, changeStore, initStore, replaceKey } from './trust-file.ts';
 
 let folder: string;
 let ada: SigningKey;
@@ -53,6 +60,26 @@ async function storeWith(name: string, owner: string, plugins: readonly string[]
   };
   await addKey(path, root, { publicKeyFile: at(`${owner}.pem.pub`), owner, plugins, ...rest });
   return path;
+}
+
+/** The header of a program for this machine, by its number in e_machine. */
+function elfFor(machine: number): Buffer {
+  const header = Buffer.alloc(64);
+  header.set([0x7f, 0x45, 0x4c, 0x46, 2, 1]);
+  header.writeUInt16LE(machine, 18);
+  return header;
+}
+const elf = elfFor(0x3e);
+
+/** An ELF file, and an envelope by another tool, which signs it as a script. */
+async function signMismatch(name: string): Promise<void> {
+  await writeFile(at(name), 'exit\n');
+  const { statement } = await signFile(at(name), ada, at(`${name}.dsse.json`), { notBeforeMs: 1 });
+  await writeFile(at(name), elf);
+  const sha256 = createHash('sha256').update(elf).digest('hex');
+  const payload = statementFor({ ...statement, sha256 });
+  assert.ok(payload.ok);
+  await writeFile(at(`${name}.dsse.json`), signEnvelope(STATEMENT_PAYLOAD_TYPE, payload.value, [ada]));
 }
 
 async function verify(file: string, store: string) {
@@ -124,7 +151,12 @@ describe('sign', () => {
     );
   });
 
-  const refused: readonly (readonly [name: string, content: string, options: object, message: RegExp])[] = [
+  const refused: readonly (readonly [
+    name: string,
+    content: string | Buffer,
+    options: object,
+    message: RegExp,
+  ])[] = [
     ['notes.txt', 'text', {}, /not a 64-bit ELF file; a script needs its extension/],
     [
       'hello.py',
@@ -132,9 +164,12 @@ describe('sign', () => {
       { runtime: 'bash' },
       /the file name hello\.py means python, the signed runtime is bash/,
     ],
-    ['.hidden.py', 'x', {}, /file name/],
+    ['.hidden.py', 'x', {}, /must be a file name: .*the first no \. \+ -/],
     ['a.py', 'x', { expiresMs: 1 }, /"expires" must be later/],
     ['a.py', 'x', { name: 'other' }, /must begin with the plugin's name other/],
+    ['elf.sh', elf, {}, /elf\.sh: .*content says native \(ELF for x86_64\); .*refused as RUNTIME_MISMATCH/],
+    ['she.py', '#!/usr/bin/env nonsense\n', {}, /a script for "nonsense"; .*refused as RUNTIME_UNSUPPORTED/],
+    ['long.py', `#!${'/folder'.repeat(20)}/bash\n`, {}, /content says bash .*RUNTIME_MISMATCH/],
   ];
   for (const [name, content, options, message] of refused)
     it(`refuses ${name} with ${JSON.stringify(options)}`, async () => {
@@ -143,18 +178,28 @@ describe('sign', () => {
       assert.ok(!(await readdir(folder)).includes('out.dsse.json'));
     });
 
+  it('signs a native plugin for another machine than this one', async () => {
+    await writeFile(at('tool'), elfFor(0xb7));
+    const { statement } = await signFile(at('tool'), ada, at('tool.dsse.json'), {});
+    assert.equal(statement.architecture, 'aarch64');
+  });
+
+  it('adds no signature to a statement that every job would be refused for', async () => {
+    await signMismatch('seconded.sh');
+    await assert.rejects(
+      signFile(at('seconded.sh'), bob, at('seconded.sh.dsse.json'), { add: true }),
+      usage(/RUNTIME_MISMATCH/),
+    );
+  });
+
   it('knows the architecture of a native plugin', () => {
-    const elf = Buffer.alloc(64);
-    elf.set([0x7f, 0x45, 0x4c, 0x46, 2, 1]);
     for (const [machine, architecture] of [
       [0x3e, 'x86_64'],
       [0xb7, 'aarch64'],
     ] as const) {
-      elf.writeUInt16LE(machine, 18);
-      assert.equal(architectureOf('tool', elf), architecture);
+      assert.equal(architectureOf('tool', elfFor(machine)), architecture);
     }
-    elf.writeUInt16LE(0x28, 18);
-    assert.throws(() => architectureOf('tool', elf), usage(/another machine/));
+    assert.throws(() => architectureOf('tool', elfFor(0x28)), usage(/another machine/));
   });
 });
 
@@ -182,61 +227,35 @@ describe('verify', () => {
     assert.ok(!decision.ok && decision.reason === 'OUT_OF_SCOPE');
   });
 
+  it('says yes again when an expired key has got a later date', async () => {
+    const store = await storeWith('dates.json', 'ada');
+    const scope = { tenants: ['*'], plugins: ['*'], gpu: false, network: false };
+    const key = { publicKeyFile: at('ada.pem.pub'), owner: 'ada', ...scope, notBeforeMs: 1 };
+    await replaceKey(store, root, { ...key, expiresMs: 2 });
+    const expired = await verify('job.sh', store);
+    assert.ok(!expired.ok && expired.reason === 'EXPIRED' && expired.advice.includes('trust add --replace'));
+    await replaceKey(store, root, { ...key, expiresMs: Date.now() + dayMs });
+    assert.ok((await verify('job.sh', store)).ok);
+  });
+
+  it('says no to content that the router would refuse', async () => {
+    await signMismatch('program.sh');
+    const decision = await verify('program.sh', await storeWith('trust.json', 'ada'));
+    assert.ok(!decision.ok && decision.reason === 'RUNTIME_MISMATCH', JSON.stringify(decision));
+  });
+
   it('says no after the key, or the file, was revoked', async () => {
     const store = await storeWith('trust.json', 'ada');
     const yes = await verify('job.sh', store);
     assert.ok(yes.ok);
-    await changeStore(store, root, (content) => withRevokedDigest(content, yes.statement.sha256));
+    await changeStore(store, root, (content) => ({
+      content: withRevokedDigest(content, yes.statement.sha256),
+    }));
     const file = await verify('job.sh', store);
     assert.ok(!file.ok && file.reason === 'REVOKED');
     const again = await storeWith('trust.json', 'ada');
-    await changeStore(again, root, (content) => withRevokedKey(content, yes.keyIds[0] ?? ''));
+    await changeStore(again, root, (content) => ({ content: withRevokedKey(content, yes.keyIds[0] ?? '') }));
     const key = await verify('job.sh', again);
     assert.ok(!key.ok && key.reason === 'REVOKED');
-  });
-});
-
-describe('the trust store file', () => {
-  it('gets a new version with each change', async () => {
-    const store = await storeWith('versions.json', 'ada');
-    assert.equal((await openStore(store, root)).content.version, 2);
-    await changeStore(store, root, (content) => withExpiry(content, Date.now() + 2 * dayMs));
-    assert.equal((await openStore(store, root)).content.version, 3);
-  });
-
-  it('is not changed by two at a time, nor to something that cannot be read', async () => {
-    const store = await storeWith('locked.json', 'ada');
-    await writeFile(`${store}.lock`, '4711\n');
-    await assert.rejects(
-      changeStore(store, root, (content) => content),
-      usage(/being changed by process 4711.*remove/),
-    );
-    await rm(`${store}.lock`);
-    await assert.rejects(
-      changeStore(store, root, (content) => withRevokedKey(content, 'not an id')),
-      usage(/SHA-256/),
-    );
-    assert.deepEqual((await openStore(store, root)).content.revokedKeys, []);
-    assert.ok(!(await readdir(folder)).some((name) => name.startsWith('locked.json.')));
-  });
-
-  it('does not take a private key, or the same key twice', async () => {
-    const store = await storeWith('keys.json', 'ada');
-    const rest = {
-      tenants: ['*'],
-      plugins: ['*'],
-      gpu: false,
-      network: false,
-      notBeforeMs: 1,
-      expiresMs: Date.now() + dayMs,
-    };
-    await assert.rejects(
-      addKey(store, root, { publicKeyFile: at('bob.pem'), owner: 'bob', ...rest }),
-      usage(/PRIVATE key/),
-    );
-    await assert.rejects(
-      addKey(store, root, { publicKeyFile: at('ada.pem.pub'), owner: 'ada', ...rest }),
-      usage(/listed twice/),
-    );
   });
 });

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { rm, stat } from 'node:fs/promises';
 import { basename } from 'node:path';
+import { contentHeadBytes, detectRuntime } from '../platform/detect-runtime.ts';
 import { UsageError } from '../platform/errors.ts';
 import type {
   Architecture,
@@ -28,6 +29,7 @@ import {
   parseStatement,
   privateKeyToPem,
   publicKeyToPem,
+  reject,
   runtimeOfFileName,
   STATEMENT_PAYLOAD_TYPE,
   signEnvelope,
@@ -100,24 +102,38 @@ export function signPlugin(
   nowMs: number,
 ): { readonly statement: PluginStatement; readonly envelope: Uint8Array } {
   const sha256 = createHash('sha256').update(plugin.bytes).digest('hex');
-  const file = { fileName: plugin.fileName, sha256, head: plugin.bytes.subarray(0, headBytes) };
-  return signDescribed(describePlugin(file, options, nowMs), key);
+  const file = { fileName: plugin.fileName, sha256, head: plugin.bytes.subarray(0, contentHeadBytes) };
+  return signDescribed(describePlugin(file, options, nowMs), file.head, key);
 }
 
-function signDescribed(statement: PluginStatement, key: SigningKey) {
+function signDescribed(statement: PluginStatement, head: Uint8Array, key: SigningKey) {
   const payload = expectValue(statementFor(statement), `cannot sign ${statement.fileName}`);
+  expectRunnable(statement, head);
   return { statement, envelope: signEnvelope(STATEMENT_PAYLOAD_TYPE, payload, [key]) };
+}
+
+/** Nobody should sign what every job would be refused for. */
+function expectRunnable(statement: PluginStatement, head: Uint8Array): void {
+  const fault = contentFault(statement, head);
+  if (fault !== null)
+    throw new UsageError(`${fault.detail}; every job of it would be refused as ${fault.reason}`);
+}
+
+/** What the router would say about the content, on a machine of the plugin's own architecture. */
+function contentFault(statement: PluginStatement, head: Uint8Array): Rejection | null {
+  const { fileName, runtime: signedRuntime, architecture: signedArchitecture } = statement;
+  const machine = signedArchitecture ?? '';
+  const found = detectRuntime({ fileName, head, signedRuntime, signedArchitecture, machine });
+  return found.ok ? null : reject(found.reason, found.detail);
 }
 
 /** What a statement needs to know of a file. */
 interface DigestedFile {
   readonly fileName: string;
   readonly sha256: string;
-  /** Its first bytes, which tell an ELF file's machine. */
+  /** Its first bytes, which tell an ELF file's machine and a script's interpreter. */
   readonly head: Uint8Array;
 }
-
-const headBytes = 64;
 
 /** Reads a file from beginning to end, keeping no more than a piece of it at a time. */
 async function digestFile(path: string): Promise<DigestedFile> {
@@ -125,7 +141,7 @@ async function digestFile(path: string): Promise<DigestedFile> {
   let head = Buffer.alloc(0);
   for await (const chunk of streamBytes(path, 'plugin')) {
     hash.update(chunk);
-    if (head.length < headBytes) head = Buffer.concat([head, chunk]).subarray(0, headBytes);
+    if (head.length < contentHeadBytes) head = Buffer.concat([head, chunk]).subarray(0, contentHeadBytes);
   }
   return { fileName: basename(path), sha256: hash.digest('hex'), head };
 }
@@ -181,20 +197,21 @@ export async function signFile(
 ): Promise<{ statement: PluginStatement }> {
   const file = await digestFile(path);
   const signed = options.add
-    ? await addSignature(path, file.sha256, key, outPath)
-    : signDescribed(describePlugin(file, options, Date.now()), key);
+    ? await addSignature(path, file, key, outPath)
+    : signDescribed(describePlugin(file, options, Date.now()), file.head, key);
   await writeAtomically(outPath, signed.envelope, 0o644);
   return { statement: signed.statement };
 }
 
 /** The statement stays byte for byte what the others signed; it must be about this very file. */
-async function addSignature(path: string, sha256: string, key: SigningKey, outPath: string) {
+async function addSignature(path: string, { sha256, head }: DigestedFile, key: SigningKey, outPath: string) {
   const envelope = expectValue(parseEnvelope(await readBytes(outPath, 'envelope')), outPath);
   const statement = expectValue(parseStatement(envelope.payload), outPath);
   if (statement.sha256 !== sha256)
     throw new UsageError(
       `${outPath} is about a file with SHA-256 ${statement.sha256}; ${path} has ${sha256}`,
     );
+  expectRunnable(statement, head);
   return { statement, envelope: cosignEnvelope(envelope, key) };
 }
 
@@ -219,11 +236,11 @@ export interface VerifyRequest {
   readonly policy: Policy | null;
 }
 
-/** The decision that verifier and executor would come to, for a job that asks for nothing special. */
+/** The decision that verifier, router and executor would come to, for a job that asks for nothing special. */
 export async function verifyFile(
   request: VerifyRequest,
 ): Promise<Trusted | (Rejection & { readonly advice: string })> {
-  const { sha256 } = await digestFile(request.path);
+  const { sha256, head } = await digestFile(request.path);
   const envelope = await readBytes(request.envelopePath, 'envelope');
   const decision = decideTrust(
     {
@@ -235,8 +252,12 @@ export async function verifyFile(
     },
     { now: Date.now(), trustStore: request.trustStore, policy: request.policy ?? boundlessPolicy() },
   );
-  return decision.ok ? decision : { ...decision, advice: adviceFor(decision.reason) };
+  if (!decision.ok) return advised(decision);
+  const fault = contentFault(decision.statement, head);
+  return fault === null ? decision : advised(fault);
 }
+
+const advised = (refusal: Rejection) => ({ ...refusal, advice: adviceFor(refusal.reason) });
 
 /** Ceilings that stop nothing. */
 function boundlessPolicy(): Policy {

@@ -19,6 +19,8 @@ import {
   rotateRoot,
   signTrustStore,
   withKey,
+  withoutKey,
+  withReplacedKey,
 } from '../trust/index.ts';
 import { readBytes, readIfThere, withLock, writeAtomically, writeNew } from './files.ts';
 import { loadPrivateKey } from './private-keys.ts';
@@ -106,25 +108,33 @@ async function openAsRoot(path: string, root: SigningKey): Promise<OpenedStore> 
   return opened;
 }
 
-/** Replaces the store by what `change` makes of it. */
-export function changeStore(
+/** One command after the other. What is no store that this root may change gets no lock file. */
+async function whileLocked<T>(
   path: string,
   root: SigningKey,
-  change: (content: TrustStoreContent) => TrustStoreContent,
-): Promise<TrustStoreContent> {
-  return withLock(path, async () => {
-    const { file, content } = await openAsRoot(path, root);
-    const next = change(content);
-    const bytes = signTrustStore(expectValue(encodeTrustStore(next), path), root, file.rotations);
-    await writeAtomically(path, bytes, 0o644);
-    return next;
+  work: (opened: OpenedStore) => Promise<T>,
+): Promise<T> {
+  await openAsRoot(path, root);
+  return withLock(path, async () => work(await openAsRoot(path, root)));
+}
+
+/** Replaces the store by the `content` that `change` makes of it; returns all that `change` did. */
+export function changeStore<T extends { readonly content: TrustStoreContent }>(
+  path: string,
+  root: SigningKey,
+  change: (content: TrustStoreContent) => T,
+): Promise<T> {
+  return whileLocked(path, root, async ({ file, content }) => {
+    const changed = change(content);
+    const next = expectValue(encodeTrustStore(changed.content), path);
+    await writeAtomically(path, signTrustStore(next, root, file.rotations), 0o644);
+    return changed;
   });
 }
 
 /** Hands the store to another root. Both sign: the old one gives, and the new one shows that somebody holds its key. */
 export function changeRoot(path: string, root: SigningKey, next: SigningKey): Promise<TrustStoreContent> {
-  return withLock(path, async () => {
-    const { file, content, rootLine } = await openAsRoot(path, root);
+  return whileLocked(path, root, async ({ file, content, rootLine }) => {
     if (rootLine.includes(next.keyId))
       throw new UsageError(`root ${next.keyId} is, or was, a root of ${path}: rotate to a new key`);
     const bytes = rotateRoot(file, root, next);
@@ -145,12 +155,51 @@ export interface NewKey {
   readonly expiresMs: number;
 }
 
-/** Trusts one key more. Returns its id with the new store. */
-export async function addKey(
-  path: string,
-  root: SigningKey,
-  key: NewKey,
-): Promise<{ keyId: string; content: TrustStoreContent }> {
+export interface ChangedKey {
+  readonly keyId: string;
+  readonly content: TrustStoreContent;
+  /** The entry that the key had; null where it had none. */
+  readonly was: StoredKey | null;
+  /** The entry that it has now; null where it has none. */
+  readonly is: StoredKey | null;
+}
+
+/** Trusts one key more. */
+export async function addKey(path: string, root: SigningKey, key: NewKey): Promise<ChangedKey> {
+  const { keyId, stored } = await readKey(key);
+  return changeStore(path, root, (store) => {
+    refuseRevoked(store, keyId);
+    const listed = findListed(store, keyId);
+    if (listed === null) return { keyId, was: null, is: stored, content: withKey(store, stored) };
+    throw new UsageError(
+      `key ${keyId} is listed already, of ${listed.owner} until ${listed.expires}: --replace gives it the scope and dates of this command, \`sandbus trust remove\` takes it off the list`,
+    );
+  });
+}
+
+/** Gives a listed key another owner, scope or dates. */
+export async function replaceKey(path: string, root: SigningKey, key: NewKey): Promise<ChangedKey> {
+  const { keyId, stored } = await readKey(key);
+  return changeStore(path, root, (store) => {
+    refuseRevoked(store, keyId);
+    const was = findListed(store, keyId);
+    if (was === null) throw new UsageError(`key ${keyId} is not listed: leave out --replace to add it`);
+    return { keyId, was, is: stored, content: withReplacedKey(store, was, stored) };
+  });
+}
+
+/** Takes a key off the list; the beginning of its id is enough. Where it is revoked it stays so. */
+export function removeKey(path: string, root: SigningKey, idPrefix: string): Promise<ChangedKey> {
+  return changeStore(path, root, (store) => {
+    const keyId = listedKeyId(store, idPrefix);
+    const was = keyId === null ? null : findListed(store, keyId);
+    if (keyId === null || was === null)
+      throw new UsageError(`no listed key begins with ${idPrefix}: \`sandbus trust list\` has them`);
+    return { keyId, was, is: null, content: withoutKey(store, was) };
+  });
+}
+
+async function readKey(key: NewKey): Promise<{ keyId: string; stored: StoredKey }> {
   const text = Buffer.from(await readBytes(key.publicKeyFile, 'public key')).toString('utf8');
   const { keyId } = expectValue(publicKeyFromText(text), key.publicKeyFile);
   const stored: StoredKey = {
@@ -160,7 +209,26 @@ export async function addKey(
     notBefore: formatInstant(key.notBeforeMs),
     expires: formatInstant(key.expiresMs),
   };
-  return { keyId, content: await changeStore(path, root, (content) => withKey(content, stored)) };
+  return { keyId, stored };
+}
+
+/** Somebody else may have a key that was revoked, and nobody knows since when. */
+function refuseRevoked({ revokedKeys }: TrustStoreContent, keyId: string): void {
+  if (revokedKeys.includes(keyId))
+    throw new UsageError(
+      `key ${keyId} is revoked, which is for good: make another one with \`sandbus keygen\``,
+    );
+}
+
+const findListed = (store: TrustStoreContent, keyId: string): StoredKey | null =>
+  store.keys.find((key) => keyIdOfStored(key) === keyId) ?? null;
+
+/** The id of the one listed key whose id begins so; null where there is none. */
+export function listedKeyId(store: TrustStoreContent, idPrefix: string): string | null {
+  const known = store.keys.map(keyIdOfStored).filter((id) => id?.startsWith(idPrefix));
+  if (known.length > 1)
+    throw new UsageError(`${known.length} keys begin with ${idPrefix}: give more of the key id`);
+  return known[0] ?? null;
 }
 
 /** Id of a stored key; a key that cannot be read has none. */

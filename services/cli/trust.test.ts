@@ -61,8 +61,18 @@ const steps: readonly Step[] = [
   },
   { line: 'sandbus trust init', code: 2, complains: /trust.json: it is there already/ },
   { line: 'sandbus trust add me.pem.pub --owner me', says: /version 2: now trusts key [0-9a-f]{64} of me/ },
-  { line: 'sandbus trust add me.pem.pub --owner twin', code: 2, complains: /listed twice/ },
+  {
+    line: 'sandbus trust add me.pem.pub --owner twin',
+    code: 2,
+    complains: /is listed already, of me until 20.*--replace .*`sandbus trust remove`/,
+  },
   { line: 'sandbus trust add me.pem --owner me', code: 2, complains: /this is a PRIVATE key/ },
+  {
+    line: 'sandbus trust add olga.pub --owner "$(printf "O\\314\\210lga")"',
+    code: 2,
+    complains:
+      /"keys.1.owner" must be 1 to 128 letters \(no combining marks\), digits or \(not first\) space \.@_\+-$/,
+  },
   { line: 'sandbus sign hello.sh', code: 2, complains: /give --key, or set SANDBUS_SIGNING_KEY/ },
   { line: 'sandbus sign hello.sh --key me.pem', says: /signed by {2}key/ },
   { line: 'sandbus verify hello.sh', says: /verified\n$/ },
@@ -73,7 +83,13 @@ const steps: readonly Step[] = [
   { line: 'sandbus sign hello.sh --key fd:9', code: 2, complains: /cannot read private key fd:9/ },
   { line: 'sandbus sign hello.sh --key fd:3 3<me.pem.pub', code: 2, complains: /no "BEGIN PRIVATE KEY"/ },
   { line: 'sandbus sign hello.sh --key fd:3 3</dev/zero', code: 2, complains: /more than a key/ },
+  { line: 'cat me.pem | sandbus sign hello.sh --key /dev/stdin', complains: /^$/ },
+  { line: 'sandbus sign hello.sh --key hello.sh', code: 2, complains: /^sandbus: hello.sh: private key: no/ },
   { line: 'chmod 644 me.pem; sandbus sign hello.sh --key me.pem', complains: /others may read .*chmod 600/ },
+  {
+    line: 'sandbus sign hello.sh --key /dev/stdin <me.pem',
+    complains: /others may read .*chmod 600 \/.*\/me\.pem`$/,
+  },
   { line: 'chmod 600 me.pem; cp hello.sh other.sh; cp hello.sh.dsse.json other.sh.dsse.json' },
   { line: 'sandbus verify other.sh', code: 1, says: /^NAME_MISMATCH: / },
   {
@@ -141,8 +157,47 @@ const steps: readonly Step[] = [
   { line: 'sandbus trust list --json', says: /"roots":\["[0-9a-f]{64}","[0-9a-f]{64}"\]/ },
 ];
 
+const inForce = 'export SANDBUS_ROOT_KEY=second.pem;';
+const addMe = `${inForce} sandbus trust add me.pem.pub --owner me`;
+const idOf = (owner: string) => `$(sandbus trust list | grep ' ${owner} ' | cut -c1-12)`;
+
+/** Goes on from there: the entry of a key is changed, taken off, put back; only what is revoked stays so. */
+const changesOfKeys: readonly Step[] = [
+  {
+    line: `${addMe} --plugins 'build-*' --gpu --expires 2035-01-01 --replace`,
+    says: /version 9: changed key [0-9a-f]{64}\nwas: me, plugins \*, tenants \*, 20.* UTC\nis: {2}me, plugins build-\*, tenants \*, gpu, 20.* to 2035-01-01 00:00:00 UTC\n$/,
+  },
+  { line: 'sandbus sign hello.sh --key me.pem && sandbus verify hello.sh', code: 1, says: /OUT_OF_SCOPE: / },
+  { line: `${addMe} --not-before 2035-01-01 --expires 2035-06-01 --replace`, says: /version 10: / },
+  { line: 'sandbus verify hello.sh', code: 1, says: /NOT_YET_VALID: key / },
+  { line: 'sandbus trust list', says: /me .*2035-06-01 {2}from 2035-01-01\n/ },
+  { line: `${addMe} --replace`, says: /version 11: / },
+  { line: 'sandbus verify hello.sh', says: /verified\n$/ },
+  {
+    line: `${inForce} sandbus trust remove ${idOf('me')}`,
+    says: /version 12: no longer lists key [0-9a-f]{64} of me\n/,
+  },
+  { line: 'sandbus verify hello.sh', code: 1, says: /UNKNOWN_KEY: / },
+  { line: `${inForce} sandbus trust remove 0000`, code: 2, complains: /no listed key begins with 0000/ },
+  { line: `${addMe} --replace`, code: 2, complains: /is not listed: leave out --replace/ },
+  { line: addMe, says: /version 13: now trusts key [0-9a-f]{64} of me\n/ },
+  { line: 'sandbus verify hello.sh', says: /verified\n$/ },
+  { line: `${inForce} sandbus trust revoke ${idOf('me')}`, says: /version 14: now refuses key/ },
+  { line: `${addMe} --replace`, code: 2, complains: /is revoked, which is for good/ },
+  {
+    line: `${inForce} sandbus trust remove ${idOf('me')}`,
+    says: /version 15: no longer lists key [0-9a-f]{64} of me, which stays revoked\n/,
+  },
+  { line: addMe, code: 2, complains: /is revoked, which is for good/ },
+  { line: 'sandbus verify hello.sh', code: 1, says: /REVOKED: / },
+  {
+    line: `${inForce} sandbus trust remove ${idOf('Olga')}`,
+    says: /of Olga; it trusts nobody any more, so nothing runs/,
+  },
+];
+
 describe('from the first key to the second root', () => {
-  for (const { line, code = 0, says = /^/, complains = /^$|warning/ } of steps)
+  for (const { line, code = 0, says = /^/, complains = /^$|warning/ } of [...steps, ...changesOfKeys])
     test(line, async () => {
       const result = await shell(line);
       assert.equal(result.code, code, result.stderr);

@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { encode } from '../platform/codec.ts';
 import { OperationalError, UsageError } from '../platform/errors.ts';
 import { Bus } from '../platform/nats/bus.ts';
-import { isJobId, isTenant, subjects } from '../platform/topology.ts';
+import { isJobId, isTenant, subjects, tenantRule } from '../platform/topology.ts';
 import type {
   CheckpointAnswer,
   Entry,
@@ -54,7 +54,7 @@ export interface ConnectOptions {
  */
 export async function connect(options: ConnectOptions = {}): Promise<SandbusClient> {
   const tenant = options.tenant ?? 'default';
-  if (!isTenant(tenant)) throw new UsageError(`tenant ${tenant}: use a-z, 0-9, _ and -, at most 63`);
+  if (!isTenant(tenant)) throw new UsageError(`tenant ${tenant}: use ${tenantRule}`);
   const bus = await Bus.connect({
     url: options.url ?? 'nats://127.0.0.1:4222',
     credentials: options.credentials ?? null,

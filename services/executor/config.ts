@@ -15,7 +15,7 @@ const shape = {
   SANDBUS_MEMORY_BUDGET: wholeNumber(1).nullable().default(null),
   SANDBUS_EXECUTOR_ID: z
     .string()
-    .regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 letters, digits, _ and -')
+    .regex(/^[A-Za-z0-9_-]{1,100}$/, 'must be 1 to 100 of A-Z, a-z, 0-9, _ and -')
     .nullable()
     .default(null),
   SANDBUS_LEASE_MS: wholeNumber(6000).default(15_000),

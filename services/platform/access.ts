@@ -9,7 +9,7 @@ import type { Access } from './nats-accounts.ts';
 import { parseAccess } from './nats-accounts.ts';
 import type { NatsUser } from './nats-permissions.ts';
 import { natsUsers } from './nats-permissions.ts';
-import { isTenant } from './topology.ts';
+import { isTenant, tenantRule } from './topology.ts';
 
 export async function readAccess(stateDir: string): Promise<Access> {
   const file = accessFile(stateDir);
@@ -40,7 +40,7 @@ async function makeUsers(stateDir: string): Promise<void> {
 
 /** Throws UsageError when the tenant is there. Its credentials file is written first, then it is let in. */
 export async function addTenant(stateDir: string, tenant: string): Promise<Access> {
-  if (!isTenant(tenant)) throw new UsageError(`tenant ${tenant}: use a-z, 0-9, _ and -, at most 63`);
+  if (!isTenant(tenant)) throw new UsageError(`tenant ${tenant}: use ${tenantRule}`);
   const access = await readAccess(stateDir);
   if (access.tenants[tenant] !== undefined)
     throw new UsageError(

@@ -46,7 +46,9 @@ const tenantPattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const jobIdPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const sha256Pattern = /^[0-9a-f]{64}$/;
 
-/** A tenant is a token of a subject: lower-case letters, digits, `_` and `-`, at most 63. */
+/** The rule of `isTenant` in words. */
+export const tenantRule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
+/** A tenant is a token of a subject. */
 export const isTenant = (text: string): boolean => tenantPattern.test(text);
 /** A job id is a UUIDv7 (RFC 9562) in lower case. */
 export const isJobId = (text: string): boolean => jobIdPattern.test(text);

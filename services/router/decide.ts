@@ -9,9 +9,9 @@ import type {
   Runtime,
 } from '../../schemas/generated/events.ts';
 import { toMicros } from '../platform/clock.ts';
+import { detectRuntime } from '../platform/detect-runtime.ts';
 import type { JobEntry } from '../platform/job-state.ts';
 import { noAccounts, noUsage } from '../platform/no-account.ts';
-import { detectRuntime } from './detect.ts';
 
 export interface RouteFacts {
   readonly nowMs: number;

@@ -13,7 +13,7 @@
 
 import { type AuthenticStatement, authenticate, nameKeys } from './authenticate.ts';
 import type { EnvelopeMemory } from './envelope-memory.ts';
-import { formatInstant, pluginFileName, sha256Hex, tenantName } from './formats.ts';
+import { fileNameRule, formatInstant, pluginFileName, sha256Hex, tenantName } from './formats.ts';
 import { checkAsked, type EffectiveLimits, effectiveLimits, type RequestedLimits } from './limits.ts';
 import { type Ceilings, ceilingsOf, type Policy } from './policy.ts';
 import { quote, type Rejection, reject } from './reasons.ts';
@@ -114,7 +114,7 @@ function checkRequest(request: TrustRequest, store: TrustStore): Rejection | nul
   const { tenant, pluginName, pluginSha256 } = request;
   if (!tenantName.safeParse(tenant).success) return reject('MALFORMED', `tenant ${quote(tenant)}`);
   if (!pluginFileName.safeParse(pluginName).success) {
-    return reject('MALFORMED', `plugin name ${quote(pluginName)}: use 1 to 128 letters, digits and . _ + -`);
+    return reject('MALFORMED', `plugin name ${quote(pluginName)}: use ${fileNameRule}`);
   }
   if (!sha256Hex.safeParse(pluginSha256).success) return reject('MALFORMED', `digest ${quote(pluginSha256)}`);
   if (store.revokedDigests.has(pluginSha256)) {

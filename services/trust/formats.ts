@@ -8,18 +8,18 @@ import { type JsonBounds, parseStrictJson } from './strict-json.ts';
 /** A SHA-256 in lower-case hex: a file's digest or a key id. */
 export const sha256Hex = z.string().regex(/^[0-9a-f]{64}$/, 'must be a SHA-256 in 64 lower-case hex digits');
 
+/** The rule of `pluginFileName` in words. A text of a schema has at most 80 characters, or is cut where it is said. */
+export const fileNameRule = '1 to 128 of A-Z a-z 0-9 . _ + -, the first no . + -';
+
 /** A plugin's file name. ASCII only, so that no two names look alike; never a path, a hidden file or an option. */
 export const pluginFileName = z
   .string()
-  .regex(
-    /^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$/,
-    'must be a file name of letters, digits and . _ + - (1 to 128)',
-  );
+  .regex(/^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$/, `must be a file name: ${fileNameRule}`);
 
 /** A tenant is one token of a NATS subject. */
 export const tenantName = z
   .string()
-  .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a tenant name of letters, digits, _ and - (1 to 64)');
+  .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be a tenant name: 1 to 64 of A-Z, a-z, 0-9, _ and -');
 
 /** A point in time, always in UTC and with seconds: `2027-01-31T00:00:00Z`. */
 export const instant = z

@@ -94,6 +94,8 @@ export {
   type TrustStoreContent,
   withExpiry,
   withKey,
+  withoutKey,
+  withReplacedKey,
   withRevokedDigest,
   withRevokedKey,
 } from './trust-store.ts';

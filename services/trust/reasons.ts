@@ -13,13 +13,13 @@ const ADVICE = {
   REVOKED:
     'The operator has revoked this key or this plugin: sign with a key in good standing, or submit a repaired version of the plugin.',
   EXPIRED:
-    'The statement or the signing key is past its end date: sign the plugin again with a valid key and a later date.',
+    'The statement or the signing key is past its end date: sign the plugin again with a valid key and a later date, or ask the operator to give the key a later one with `sandbus trust add --replace`.',
   NOT_YET_VALID:
     'The statement or the signing key is not valid yet: wait for the date that the detail names, or correct the clock that was used for signing.',
   THRESHOLD_NOT_MET:
     'Too few different owners have signed: collect the missing signatures with `sandbus sign --add` and submit again.',
   OUT_OF_SCOPE:
-    'The signing key may not sign this plugin for this tenant: use a key whose scope covers it, or ask the operator to widen the scope.',
+    'The signing key may not sign this plugin for this tenant: use a key whose scope covers it, or ask the operator to widen the scope with `sandbus trust add --replace`.',
   DIGEST_MISMATCH:
     'The file is not the one that was signed: submit the file with the signed digest, or sign the new file.',
   NAME_MISMATCH:

@@ -40,7 +40,10 @@ const commonPredicate = {
   name: pluginFileName.describe("The plugin's name: the file name, or its beginning up to a . - or _"),
   version: z
     .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}$/, 'must be a version of letters, digits and . + _ -'),
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9.+_-]{0,63}$/,
+      'must be 1 to 64 of A-Z a-z 0-9 . + _ -, the first a letter or digit',
+    ),
   requiresGpu: z.boolean().describe('Whether a job may ask for a GPU'),
   network: z.enum(NETWORKS).describe('The most that a job may ask for: none, or the network of the host'),
   limits: signedLimits,

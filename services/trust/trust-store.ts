@@ -15,7 +15,10 @@ const namePatterns = z
   .array(
     z
       .string()
-      .regex(/^[A-Za-z0-9_.+*?-]{1,128}$/, 'must be a name pattern of letters, digits, . _ + - * and ?'),
+      .regex(
+        /^[A-Za-z0-9_.+*?-]{1,128}$/,
+        'must be a name pattern: 1 to 128 of A-Z, a-z, 0-9 and . _ + - * ?',
+      ),
   )
   .min(1)
   .max(256);
@@ -26,7 +29,7 @@ const storedKey = z.strictObject({
     .string()
     .regex(
       /^[\p{L}\p{N}][\p{L}\p{N} .@_+-]{0,127}$/u,
-      'must be a name of letters, digits, space and . @ _ + -',
+      'must be 1 to 128 letters (no combining marks), digits or (not first) space .@_+-',
     ),
   scope: z.strictObject({
     plugins: namePatterns,
@@ -116,7 +119,24 @@ export function withKey(content: TrustStoreContent, key: StoredKey): TrustStoreC
   return { ...content, version: content.version + 1, keys: [...content.keys, key] };
 }
 
-/** The next version with this key id revoked. The key stays listed, so that refusals can name its owner. */
+/** The next version without a listed key. Where it is revoked it stays so. */
+export function withoutKey(content: TrustStoreContent, listed: StoredKey): TrustStoreContent {
+  const keys = new Set(content.keys);
+  keys.delete(listed);
+  return { ...content, version: content.version + 1, keys: [...keys] };
+}
+
+/** The next version with this key instead of a listed one. */
+export function withReplacedKey(
+  content: TrustStoreContent,
+  listed: StoredKey,
+  key: StoredKey,
+): TrustStoreContent {
+  const others = withoutKey(content, listed);
+  return { ...others, keys: [...others.keys, key] };
+}
+
+/** The next version with this key id revoked, for good. The key stays listed, so that refusals can name its owner. */
 export function withRevokedKey(content: TrustStoreContent, keyId: string): TrustStoreContent {
   const revokedKeys = [...new Set([...content.revokedKeys, keyId])];
   return { ...content, version: content.version + 1, revokedKeys };

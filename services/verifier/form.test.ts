@@ -42,6 +42,7 @@ const cases: [what: string, change: Partial<JobSubmitted>, fault: RegExp | null]
     /args and env take/,
   ],
   ['an env name with =', { env: { 'A=B': '1' } }, /env name "A=B"/],
+  ['an env name with a digit first', { env: { '1': '2' } }, /env name "1": .*no digit first$/],
   ['an env name that is empty', { env: { '': '1' } }, /env name ""/],
   ['an env value with a zero byte', { env: { A: '\0' } }, /env A has a zero byte/],
   [

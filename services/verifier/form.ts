@@ -41,7 +41,7 @@ function argumentFault({ args, env }: JobSubmitted): string | null {
 function environmentFault({ env }: JobSubmitted): string | null {
   for (const [name, value] of Object.entries(env)) {
     if (!environmentName.test(name))
-      return `env name ${JSON.stringify(name.slice(0, 80))}: use letters, digits and _`;
+      return `env name ${JSON.stringify(name.slice(0, 80))}: use A-Z, a-z, 0-9 and _, no digit first`;
     if (value.includes('\0')) return `env ${name} has a zero byte`;
     if (Buffer.byteLength(name) + Buffer.byteLength(value) > maxStringBytes - 1)
       return `env ${name} is too long`;

@@ -1,11 +1,11 @@
 /** Content that a job brings: what came inside a submission, and what was uploaded before. */
 import { createHash } from 'node:crypto';
 import type { Content, JobSubmitted } from '../../schemas/generated/events.ts';
+import { contentHeadBytes } from '../platform/detect-runtime.ts';
 import type { ObjectBucket } from '../platform/nats/objects.ts';
 import { isSha256, keepMsOf, objectKey } from '../platform/topology.ts';
 import type { PluginFacts } from './decide.ts';
 
-const headBytes = 256;
 /** A job starts by its deadline; an executor that has just begun to fetch its content then still finds it. */
 const afterDeadlineMs = 3_600_000;
 const neededUntilMs = (deadlineMs: number): number =>
@@ -15,14 +15,14 @@ export const sha256Hex = (bytes: Uint8Array): string => createHash('sha256').upd
 
 /** What an object of `bytes` says about itself, so that later jobs need not read it again. */
 export function objectMetadata(firstBytes: Uint8Array): Record<string, string> {
-  return { head: Buffer.from(firstBytes.subarray(0, headBytes)).toString('base64') };
+  return { head: Buffer.from(firstBytes.subarray(0, contentHeadBytes)).toString('base64') };
 }
 
 /** Facts of the bytes that are really there; null when an upload is missing. */
 export async function findPlugin(job: JobSubmitted, store: ObjectBucket): Promise<PluginFacts | null> {
   const { inline, sha256 } = job.plugin.content;
   if (inline !== null)
-    return { sha256: sha256Hex(inline), size: inline.length, head: inline.subarray(0, headBytes) };
+    return { sha256: sha256Hex(inline), size: inline.length, head: inline.subarray(0, contentHeadBytes) };
   // Objects are named by a digest that was checked when they were stored, and is checked again when they are read.
   const info = await store.info(objectKey(job.tenant, sha256));
   if (info === null) return null;

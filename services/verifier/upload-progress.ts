@@ -2,6 +2,7 @@
 import type { Hash } from 'node:crypto';
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { contentHeadBytes } from '../platform/detect-runtime.ts';
 import { OperationalError } from '../platform/errors.ts';
 
 const shape = z.object({
@@ -40,7 +41,6 @@ export const progressBytes = (progress: Progress): Uint8Array => Buffer.from(JSO
 
 /** What is remembered of so many uploads; the others are read once more when they are complete. */
 const mostRemembered = 256;
-const headBytes = 256;
 
 /** A digest that is not complete, and the first bytes. */
 interface Seen {
@@ -67,7 +67,7 @@ export class SeenContent {
     if (seen?.offset !== offset) return;
     seen.hash.update(bytes);
     seen.offset += bytes.length;
-    if (offset === 0) seen.head = Buffer.from(bytes.subarray(0, headBytes));
+    if (offset === 0) seen.head = Buffer.from(bytes.subarray(0, contentHeadBytes));
     this.#seen.set(id, seen);
     for (const oldest of this.#seen.keys()) {
       if (this.#seen.size <= mostRemembered) break;

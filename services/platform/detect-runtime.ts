@@ -1,8 +1,11 @@
 /**
  * Which runtime runs a plugin? The signed statement, the file's extension and its first bytes are asked; each may be
- * silent, none may contradict. Pure.
+ * silent, none may contradict. Pure. The router decides by it; `sign` and `verify` ask it first.
  */
 import type { EvidenceSource, Runtime, RuntimeEvidence } from '../../schemas/generated/events.ts';
+
+/** How much of a file's beginning is asked, and travels with its job. */
+export const contentHeadBytes = 256;
 
 export interface DetectFacts {
   readonly fileName: string;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Runtime } from '../../schemas/generated/events.ts';
-import { detectRuntime } from './detect.ts';
+import { detectRuntime } from './detect-runtime.ts';
 
 const elf = (machine: number, width = 2) => {
   const header = Buffer.alloc(64);
