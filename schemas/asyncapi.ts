@@ -11,6 +11,7 @@ import {
   deviceClasses,
   headerNames,
   inlineBytes,
+  mostUploadBytes,
   runtimes,
   serviceEventKinds,
   subjects,
@@ -123,7 +124,7 @@ const channels: readonly Channel[] = [
   {
     name: 'upload',
     address: subjects.upload(token('tenant'), token('sha256')),
-    summary: `Request/reply: a file above ${inlineBytes / 1024} KiB, in chunks of at most ${chunkBytes / 1024} KiB; resumable.`,
+    summary: `Request/reply: a file above ${inlineBytes / 1024} KiB and up to ${mostUploadBytes / 1024 ** 2} MiB, in chunks of at most ${chunkBytes / 1024} KiB; resumable.`,
     message: 'UploadChunk',
     reply: 'UploadProgress',
     action: 'receive',

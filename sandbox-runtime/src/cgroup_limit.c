@@ -30,7 +30,9 @@ static bool set_number(int dir, const char *file, uint64_t value, uint64_t slack
     snprintf(text, sizeof text, "%" PRIu64, value);
     OWNED_FD int control = openat(dir, file, O_RDWR | O_CLOEXEC);
     if (control < 0 || !descriptor_write_all(control, text, strlen(text)))
-        return fault_set(fault, errno, "choose another limit, or see: launcher check-host",
+        return fault_set(fault, errno,
+                         errno == EBUSY ? "raise this limit: the set-up itself takes more"
+                                        : "choose another limit, or see: launcher check-host",
                          "the kernel refused %s as %s", text, file);
     ssize_t length = pread(control, text, sizeof text - 1, 0);
     if (length < 0)

@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { access, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UsageError } from '../platform/errors.ts';
+import { OperationalError, UsageError } from '../platform/errors.ts';
 import type { ProcessLock } from '../platform/process-lock.ts';
 import { holdLock } from '../platform/process-lock.ts';
 
@@ -60,8 +60,11 @@ export async function mustBeNew(path: string): Promise<void> {
     throw new UsageError(`cannot write ${path}: ${reasonOf({ code: 'EEXIST' })}`);
 }
 
+/** What a file is to have; what comes piece by piece may fail, and then the file is not made. */
+type Bytes = Uint8Array | string | AsyncIterable<Uint8Array>;
+
 /** Writes a file that must not exist yet. */
-export async function writeNew(path: string, bytes: Uint8Array | string, mode: number): Promise<void> {
+export async function writeNew(path: string, bytes: Bytes, mode: number): Promise<void> {
   const failed = (cause: unknown) => new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
   const handle = await open(path, 'wx', mode).catch((cause: unknown) => {
     throw failed(cause);
@@ -71,7 +74,7 @@ export async function writeNew(path: string, bytes: Uint8Array | string, mode: n
   } catch (cause) {
     // Half a key would be in the way the next time.
     await rm(path, { force: true });
-    throw failed(cause);
+    throw cause instanceof OperationalError ? cause : failed(cause);
   }
 }
 
@@ -145,7 +148,7 @@ async function waitForLock(path: string, patienceMs: number): Promise<ProcessLoc
   }
 }
 
-async function writeAndClose(handle: FileHandle, bytes: Uint8Array | string): Promise<void> {
+async function writeAndClose(handle: FileHandle, bytes: Bytes): Promise<void> {
   try {
     await handle.writeFile(bytes);
     await handle.sync();

@@ -1,5 +1,5 @@
 /** What `sandbus submit | wait | logs | cancel | ps` do. */
-import type { JobResult, JobSummary } from '../client/index.ts';
+import type { JobResult, JobSummary, SandbusClient } from '../client/index.ts';
 import { exitCode, exitCodeOf } from './exit-codes.ts';
 import type { JobOptions } from './job-options.ts';
 import { describeUpload, toRequest } from './job-options.ts';
@@ -85,13 +85,23 @@ export function cancel(jobId: string, options: Json & { reason: string }): Promi
 
 export function ps(options: Json & { all?: true; limit?: number }): Promise<number> {
   return withClient(async (client) => {
-    const jobs = await client.jobs({ limit: options.limit ?? 50 });
+    const jobs = await newest(client, options.limit ?? 50);
     const shown = jobs.filter(({ state }) => options.all || !/^(finished|rejected|cancelled)$/.test(state));
     if (options.json) for (const job of shown) printJson(job);
     else if (shown.length > 0) print(jobTable(shown));
     else say(options.all ? 'no jobs' : 'no jobs are queued or running; --all shows those that have ended');
     return exitCode('ok');
   });
+}
+
+/** The most that one answer has. */
+const jobsPerPage = 1000;
+
+async function newest(client: SandbusClient, count: number): Promise<JobSummary[]> {
+  const jobs: JobSummary[] = [];
+  for await (const job of client.allJobs({ limit: Math.min(count, jobsPerPage) }))
+    if (jobs.push(job) === count) break;
+  return jobs;
 }
 
 function jobTable(jobs: readonly JobSummary[]): string {

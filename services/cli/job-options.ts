@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { Network, RequestedLimits, SubmitRequest, UploadProgress } from '../client/index.ts';
 import { choice, many, once } from './command.ts';
-import { parseCount, parseCpus, parseDuration, parsePair, parseSize } from './quantities.ts';
+import { parseCount, parseCpus, parseDuration, parseMemory, parsePair, parseSize } from './quantities.ts';
 
 export interface JobOptions {
   readonly envelope?: string;
@@ -34,7 +34,7 @@ export function withJobOptions(command: Command): Command {
   const text = (value: string) => value;
   return command
     .option('--envelope <file>', 'signature of the plugin (default: PLUGIN.dsse.json if it is there)')
-    .option('--memory <size>', 'memory of the whole process tree, e.g. 256M', once('--memory', parseSize))
+    .option('--memory <size>', 'memory of the whole process tree, e.g. 256M', once('--memory', parseMemory))
     .option('--cpus <number>', 'processors, e.g. 0.5', once('--cpus', parseCpus))
     .option('--wall <duration>', 'wall-clock limit, e.g. 10s', once('--wall', parseDuration))
     .option('--cpu-time <duration>', 'CPU time of the whole process tree', once('--cpu-time', parseDuration))

@@ -52,7 +52,7 @@ export function sayStep({ event, fault }: Entry): string {
     case 'JobRejected':
       return `${event.value.stage}: ${event.value.reason}`;
     case 'JobFinished':
-      return event.value.outcome.replaceAll('_', '-');
+      return [event.value.outcome.replaceAll('_', '-'), event.value.error?.step].filter(Boolean).join(': ');
     case 'JobCancelled':
     case 'JobCancelRequested':
       return `${event.value.requestedBy}: ${event.value.reason}`;

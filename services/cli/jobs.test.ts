@@ -1,11 +1,13 @@
 /** The daily commands against the whole system. */
 import assert from 'node:assert/strict';
-import { symlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../../test/with-nats.ts';
+import { sha256 } from '../../test/with-system.ts';
 import { readAll, startChild } from '../platform/process.ts';
 import { isJobId } from '../platform/topology.ts';
+import { withRevokedDigest } from '../trust/index.ts';
 import { CliFixture, sandbusProgram } from './cli-process.ts';
 
 let cli: CliFixture;
@@ -13,7 +15,7 @@ before(async () => {
   cli = await CliFixture.start();
   await cli.plugin(
     'talk.sh',
-    '#!/bin/bash\necho out; echo err >&2; mkdir -p out; echo kept > out/file.txt; exit 3\n',
+    '#!/bin/bash\necho out; echo err >&2; echo kept > out/file.txt; mkdir "out/a b"; : > "out/a b/empty"; exit 3\n',
   );
   await cli.plugin('sleep.sh', '#!/bin/bash\necho sleeping; exec sleep 40\n');
 });
@@ -66,6 +68,10 @@ describe('a job that ended', () => {
     assert.ok(!shown.stdout.toString().includes(jobId));
     const all = objectsOf((await cli.sandbus(['ps', '--all', '--json'])).stdout);
     assert.equal(all.find((job) => job.jobId === jobId)?.state, 'finished');
+    // More than one answer of the audit service may have.
+    const many = objectsOf((await cli.sandbus(['ps', '--all', '--json', '--limit', '1000000'])).stdout);
+    assert.deepEqual(many, all);
+    assert.equal(objectsOf((await cli.sandbus(['ps', '--all', '--json', '--limit', '1'])).stdout).length, 1);
   });
 
   it('show has the whole record: signer, route, steps, sandbox, accounts, artifact, place in the ledger', async () => {
@@ -101,6 +107,49 @@ describe('a job that ended', () => {
       assert.match(text, line);
   });
 
+  it('artifacts lists the files that it left', async () => {
+    const { code, stdout } = await cli.sandbus(['artifacts', jobId]);
+    assert.equal(code, 0);
+    assert.match(
+      stdout.toString(),
+      /^FILE +SIZE +SHA-256\na b\/empty +0 B +[0-9a-f]{64}\nfile\.txt +5 B +[0-9a-f]{64}\n$/,
+    );
+  });
+
+  it('artifacts --out fetches them, again only what is not there, and overwrites nothing', async () => {
+    const out = join(cli.folder, 'fetched');
+    const fetch = () => cli.sandbus(['artifacts', jobId, '--out', 'fetched', '--json']);
+    const first = await fetch();
+    assert.deepEqual(
+      objectsOf(first.stdout).map(({ name, path }) => [name, path]),
+      [
+        ['a b/empty', 'fetched/a b/empty'],
+        ['file.txt', 'fetched/file.txt'],
+      ],
+    );
+    await rm(join(out, 'a b'), { recursive: true });
+    assert.equal((await fetch()).code, 0);
+    assert.deepEqual(
+      [await readFile(join(out, 'a b/empty'), 'utf8'), await readFile(join(out, 'file.txt'), 'utf8')],
+      ['', 'kept\n'],
+    );
+    await writeFile(join(out, 'file.txt'), 'mine\n');
+    const refusal = await fetch();
+    assert.equal(refusal.code, 2);
+    assert.match(refusal.stderr, /fetched\/file\.txt: it is there already, and is not overwritten/);
+    assert.equal(await readFile(join(out, 'file.txt'), 'utf8'), 'mine\n');
+  });
+
+  it('artifacts --out follows no link out of the folder', async () => {
+    const [outside, out] = [join(cli.folder, 'outside'), join(cli.folder, 'linking')];
+    await Promise.all([mkdir(outside), mkdir(out)]);
+    await symlink(outside, join(out, 'a b'));
+    const { code, stderr } = await cli.sandbus(['artifacts', jobId, '--out', 'linking']);
+    assert.equal(code, 2);
+    assert.match(stderr, /linking\/a b is there already, and is no folder/);
+    assert.deepEqual(await readdir(outside), []);
+  });
+
   it('show --trace draws it', async () => {
     const { stdout } = await cli.sandbus(['show', jobId, '--trace']);
     assert.match(stdout.toString(), /^└ verify +verifier .* [━╸╺]+$|^├ verify +verifier .* [━╸╺]+$/m);
@@ -134,6 +183,9 @@ it('cancel ends a running job, and wait says so', async () => {
   await new Promise((resolve) => logs.stdout?.once('data', resolve));
   const [job] = objectsOf((await cli.sandbus(['ps', '--json'])).stdout);
   assert.deepEqual([job?.jobId, job?.state], [jobId, 'started']);
+  const early = await cli.sandbus(['artifacts', jobId]);
+  assert.equal(early.code, 1);
+  assert.match(early.stderr, /has not ended yet; `sandbus wait /);
   const cancelled = await cli.sandbus(['cancel', jobId, '--reason', 'a test']);
   assert.equal(cancelled.code, 0, cancelled.stderr);
   const waited = await cli.sandbus(['wait', jobId]);
@@ -142,6 +194,22 @@ it('cancel ends a running job, and wait says so', async () => {
   const request = objectsOf((await cli.sandbus(['audit', 'list', '--job', jobId, '--json'])).stdout);
   const event = request.find(({ kind }) => kind === 'cancel-requested')?.event as { reason: string };
   assert.equal(event.reason, 'a test');
+});
+
+it('a job that a revocation ended says so to whoever waits, and to whoever looks later', async () => {
+  const source = '#!/bin/bash\necho sleeping; exec sleep 40 # until it is revoked\n';
+  const jobId = await submit(await cli.plugin('doomed.sh', source), '--wall', '50s');
+  const logs = await cli.spawn(['logs', '-f', jobId]);
+  await new Promise((resolve) => logs.stdout?.once('data', resolve));
+  await cli.system.publishTrust(withRevokedDigest(cli.system.trust, sha256(Buffer.from(source))));
+  const why = /cancelled while it ran: .*revoked in trust store version \d+\. Sign the plugin with a key/;
+  const waited = await cli.sandbus(['wait', jobId]);
+  assert.equal(waited.code, 130);
+  assert.match(waited.stdout.toString(), why);
+  const shown = (await cli.sandbus(['show', jobId])).stdout.toString();
+  assert.match(shown, why);
+  assert.match(shown, /finished .* cancelled: revoked$/m);
+  await logs.exited;
 });
 
 it('audit tail shows what comes from now on, until it is stopped', async () => {
@@ -165,6 +233,7 @@ it('audit tail shows what comes from now on, until it is stopped', async () => {
 
 const refused: readonly (readonly [args: readonly string[], code: number, stderr: RegExp])[] = [
   [['wait', '0198c2f0-0000-7000-8000-000000000000'], 4, /there is no job 0198c2f0/],
+  [['artifacts', '0198c2f0-0000-7000-8000-000000000000'], 4, /there is no job 0198c2f0/],
   [['show', 'nonsense'], 2, /job id nonsense: must be a UUIDv7/],
   [
     ['audit', 'show', '99999'],
@@ -179,6 +248,8 @@ const refused: readonly (readonly [args: readonly string[], code: number, stderr
   [['submit', 'talk.sh', '--env', 'A'], 2, /--env: pair A: must be NAME=VALUE/],
   [['submit', 'talk.sh', '--memory', '1M', '--memory', '2M'], 2, /--memory is given twice/],
   [['nosuch'], 2, /unknown command 'nosuch'/],
+  [['help', 'nosuch'], 2, /unknown command 'nosuch'/],
+  [['trust', 'nosuch', '--help'], 2, /unknown command 'nosuch'/],
 ];
 describe('what cannot be done is said, with an exit code', () => {
   for (const [args, code, message] of refused)

@@ -1,5 +1,6 @@
-/** `sandbus submit | wait | logs | cancel | ps | show`. */
+/** `sandbus submit | wait | logs | artifacts | cancel | ps | show`. */
 import type { Command } from 'commander';
+import type { ArtifactsOptions } from './artifacts.ts';
 import { define, exitsWith, once } from './command.ts';
 import type { JobOptions } from './job-options.ts';
 import { withJobOptions } from './job-options.ts';
@@ -14,6 +15,7 @@ export function registerJobs(program: Command): void {
   registerSubmit(program);
   registerWait(program);
   registerLogs(program);
+  registerArtifacts(program);
   registerCancel(program);
   registerPs(program);
   registerShow(program);
@@ -77,6 +79,25 @@ function registerLogs(program: Command): void {
     .action(
       exitsWith(async (job: string, options: Json & { follow?: true }) =>
         (await actions()).logs(job, options),
+      ),
+    );
+}
+
+function registerArtifacts(program: Command): void {
+  define(program, {
+    usage: 'artifacts <job>',
+    summary: 'the files that a job left in /job/out: lists them, or fetches them',
+    description:
+      'With --out they are fetched into a folder, under their names, each checked against its SHA-256. Nothing that is ' +
+      'there already is overwritten; what is there with the same bytes is not fetched again. They are kept for a week; ' +
+      'what is gone, or was not kept, is said on standard error.',
+    examples: ['sandbus artifacts 0198c2f0-…', 'sandbus artifacts 0198c2f0-… --out results'],
+    exits: ['notFound', 'unavailable', 'failed'],
+  })
+    .option('--out <folder>', 'fetch them into this folder, which is made where there is none')
+    .action(
+      exitsWith(async (job: string, options: ArtifactsOptions) =>
+        (await import('./artifacts.ts')).artifacts(job, options),
       ),
     );
 }

@@ -12,7 +12,7 @@ import {
   parseCpus,
   parseDuration,
   parseInstant,
-  parseSize,
+  parseMemory,
 } from './quantities.ts';
 
 export function registerKeys(program: Command): void {
@@ -88,7 +88,7 @@ function registerSign(program: Command): void {
       'the most that a job may ask for: none or host (default: none)',
       once('--network', network),
     )
-    .option('--memory <size>', 'most memory (default: 512M)', once('--memory', parseSize))
+    .option('--memory <size>', 'most memory (default: 512M)', once('--memory', parseMemory))
     .option('--cpus <number>', 'most processors (default: 2)', once('--cpus', parseCpus))
     .option('--wall <duration>', 'most wall-clock time (default: 60s)', once('--wall', parseDuration))
     .option(

@@ -3,12 +3,12 @@ import { CommanderError } from 'commander';
 import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
 import { exitCode } from './exit-codes.ts';
 import { outputFault, say } from './output.ts';
-import { buildProgram, isTopic } from './program.ts';
+import { buildProgram, readHelp } from './program.ts';
 
 async function main(words: readonly string[]): Promise<void> {
   try {
     const program = await buildProgram(words);
-    await program.parseAsync(words, { from: 'user' });
+    await program.parseAsync(readHelp(program, words), { from: 'user' });
   } catch (error) {
     process.exitCode = exitCodeFor(error, words);
     if (!(error instanceof CommanderError)) tell(error, words);
@@ -51,5 +51,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 /** Nobody can be told of that. What the command found still is what it exits with. */
 process.stderr.on('error', () => undefined);
 
-/** The topics of the help are commands, so that they are there for machines too. */
-await main(words[0] === 'help' && isTopic(words[1]) ? words.slice(1) : words);
+await main(words);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Command } from 'commander';
-import { buildProgram } from './program.ts';
+import { buildProgram, readHelp } from './program.ts';
 
 /** Every command that does something, with its whole name. */
 function leaves(command: Command, before = ''): [string, Command][] {
@@ -95,5 +95,30 @@ describe('only what is needed is loaded', () => {
         program.commands.map((command) => command.name()),
         loaded,
       );
+    });
+});
+
+describe('help is read as the option of the command that it is about', () => {
+  const cases: readonly (readonly [words: string, read: string])[] = [
+    ['help', '--help'],
+    ['help run', 'run --help'],
+    ['help trust add', 'trust add --help'],
+    ['trust help add', 'trust add --help'],
+    ['trust help', 'trust --help'],
+    ['trust add --help', 'trust add --help'],
+    ['help environment', 'environment'],
+    ['help exit-codes --json', 'exit-codes --json'],
+    ['run x.py -- help --help', 'run x.py -- help --help'],
+    // Nothing is there to help with: the command that is unknown says so.
+    ['help nothere', 'nothere'],
+    ['nothere --help', 'nothere'],
+    ['help trust nothere', 'trust nothere'],
+    ['trust nothere -h', 'trust nothere'],
+    ['audit nothere --json --help', 'audit nothere --json'],
+  ];
+  for (const [words, read] of cases)
+    it(words, async () => {
+      const list = words.split(' ');
+      assert.equal(readHelp(await buildProgram(list), list).join(' '), read);
     });
 });

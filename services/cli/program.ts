@@ -11,7 +11,6 @@ interface Group {
 
 /** What `help` explains beside the commands. */
 const topics = ['environment', 'exit-codes'];
-export const isTopic = (word: string | undefined): boolean => word !== undefined && topics.includes(word);
 
 /** In the order of the help. */
 const groups: readonly Group[] = [
@@ -71,7 +70,7 @@ const groups: readonly Group[] = [
     register: async (program) => (await import('./run.ts')).registerRun(program),
   },
   {
-    commands: ['submit', 'wait', 'logs', 'cancel', 'ps', 'show'],
+    commands: ['submit', 'wait', 'logs', 'artifacts', 'cancel', 'ps', 'show'],
     heading: 'Jobs:',
     register: async (program) => (await import('./jobs.ts')).registerJobs(program),
   },
@@ -111,4 +110,31 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
     await register(program);
   }
   return program;
+}
+
+/**
+ * The arguments as commander is to read them. `help a b` and `a help b` are `a b --help`; the topics of the help are
+ * commands, so that they are there for machines too. Help for a command that is not there is that command alone, which
+ * says so: commander would give the help of the one above it.
+ */
+export function readHelp(program: Command, words: readonly string[]): readonly string[] {
+  const names: string[] = [];
+  let command = program;
+  let asked = false;
+  let at = 0;
+  for (; command.commands.length > 0 && at < words.length; at++) {
+    const word = words[at] ?? '';
+    if (word.startsWith('-')) break;
+    if (word === 'help') {
+      asked = true;
+      continue;
+    }
+    names.push(word);
+    const named = command.commands.find((inner) => inner.name() === word);
+    if (named === undefined)
+      return [...names, ...words.slice(at + 1).filter((more) => !/^(-h|--help)$/.test(more))];
+    command = named;
+  }
+  const asks = asked && !topics.includes(names[0] ?? '');
+  return [...names, ...(asks ? ['--help'] : []), ...words.slice(at)];
 }

@@ -26,6 +26,16 @@ export function parseSize(text: string): number {
   throw wrong(`size ${text}`, '256M, 1.5G or a number of bytes; at least 1, at most 8191T');
 }
 
+/** With less the kernel cannot build the sandbox, or nothing starts in it; a shell takes 512 KiB. */
+const leastMemoryBytes = 64 * 1024;
+
+/** A size of memory for a job: bytes. */
+export function parseMemory(text: string): number {
+  const bytes = parseSize(text);
+  if (bytes < leastMemoryBytes) throw wrong(`memory ${text}`, 'at least 64K, and 512K for a shell');
+  return bytes;
+}
+
 /** A century, so that what lies so far ahead is still a date. */
 const mostMs = 36_500 * 86_400_000;
 

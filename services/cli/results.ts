@@ -57,12 +57,19 @@ function explainFinished(finished: JobFinished): string | null {
     case 'syscall_denied':
       return `the plugin was ended because of a refused system call: ${deniedNames(finished).join(', ')}`;
     case 'cancelled':
-      return 'the job was cancelled while it ran';
+      return because('the job was cancelled while it ran', error);
     case 'setup_failed':
-      return `the sandbox could not be built (${error?.step}): ${error?.message}. ${error?.mend ?? ''}`.trim();
+      return because(`the sandbox could not be built (${error?.step})`, error);
     case 'executor_lost':
-      return `the executor was lost: ${error?.message ?? 'it gave no sign of life'}`;
+      return because('the executor was lost', error);
   }
+}
+
+/** Whoever ended the job, or could not run it, said why, and what to do. Nobody did where its submitter asked for its end. */
+function because(what: string, error: JobFinished['error']): string {
+  if (error === null) return what;
+  const { message, mend } = error;
+  return `${what}: ${message}. ${mend.charAt(0).toUpperCase()}${mend.slice(1)}`.trim();
 }
 
 function signalName(signal: number | null): string {

@@ -48,7 +48,10 @@ export interface ConnectOptions {
   readonly onWaiting?: OnWaiting;
 }
 
-/** Connects. Throws OperationalError NATS_UNREACHABLE. Afterwards the connection mends itself. */
+/**
+ * Connects. Throws OperationalError NATS_UNREACHABLE, NATS_REFUSED. Afterwards the connection mends itself, unless its
+ * credentials are taken away: then everything throws NATS_REFUSED.
+ */
 export async function connect(options: ConnectOptions = {}): Promise<SandbusClient> {
   const tenant = options.tenant ?? 'default';
   if (!isTenant(tenant)) throw new UsageError(`tenant ${tenant}: use ${tenantRule}`);
@@ -57,6 +60,7 @@ export async function connect(options: ConnectOptions = {}): Promise<SandbusClie
     credentials: options.credentials ?? null,
     name: 'sandbus-client',
     timeoutMs: options.timeoutMs ?? 5000,
+    endsWhenRefused: true,
   });
   return new SandbusClient(bus, tenant, options.requestedBy ?? userName(), options.onWaiting);
 }

@@ -9,13 +9,15 @@ import { open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { UsageError } from '../platform/errors.ts';
-import { inlineBytes } from '../platform/topology.ts';
+import { inlineBytes, mostUploadBytes } from '../platform/topology.ts';
 
 /** Bytes, the path of a file, or a stream that ends. */
 export type ContentInput = Uint8Array | { readonly path: string } | AsyncIterable<Uint8Array>;
 
 /** Content whose size and digest are known, and that can be read from any offset. */
 export interface ContentSource {
+  /** What a person calls it. */
+  readonly name: string;
   readonly size: number;
   readonly sha256: string;
   /** Exactly `length` bytes from `offset`. */
@@ -23,14 +25,42 @@ export interface ContentSource {
   close(): Promise<void>;
 }
 
-export async function openContent(input: ContentInput): Promise<ContentSource> {
-  if (input instanceof Uint8Array) return memorySource(input);
-  if ('path' in input) return openFile(input.path);
-  return openStream(input);
+/**
+ * Opens content of at most `mostBytes`; what is larger is refused, before it is read where its size is known. Errors say
+ * its path, or `name` where it has none. Throws UsageError.
+ */
+export async function openContent(
+  input: ContentInput,
+  name = 'the content',
+  mostBytes = mostUploadBytes,
+): Promise<ContentSource> {
+  const bounds = { name: 'path' in input ? input.path : name, mostBytes };
+  if (input instanceof Uint8Array) return memorySource(input, bounds);
+  try {
+    return 'path' in input ? await openFile(input.path, bounds) : await openStream(input, bounds);
+  } catch (error) {
+    throw isOfSystem(error) ? new UsageError(`cannot read ${bounds.name}: ${reasonOf(error)}`) : error;
+  }
 }
 
-function memorySource(bytes: Uint8Array): ContentSource {
+interface Bounds {
+  readonly name: string;
+  readonly mostBytes: number;
+}
+
+function checkSize(size: number, { name, mostBytes }: Bounds): void {
+  if (size > mostBytes)
+    throw new UsageError(
+      `${name} is too large: a file or a standard input may have ${mostBytes} bytes (${formatMiB(mostBytes)})`,
+    );
+}
+
+const formatMiB = (bytes: number): string => `${bytes / 1024 ** 2} MiB`;
+
+function memorySource(bytes: Uint8Array, bounds: Bounds): ContentSource {
+  checkSize(bytes.length, bounds);
   return {
+    name: bounds.name,
     size: bytes.length,
     sha256: createHash('sha256').update(bytes).digest('hex'),
     read: async (offset, length) => bytes.subarray(offset, offset + length),
@@ -38,29 +68,37 @@ function memorySource(bytes: Uint8Array): ContentSource {
   };
 }
 
-async function openFile(path: string): Promise<ContentSource> {
+async function openFile(path: string, bounds: Bounds): Promise<ContentSource> {
   // Without O_NONBLOCK a fifo would be waited for, before anybody could see that it is one.
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause: unknown) => {
-    throw new UsageError(`cannot read ${path}: ${reasonOf(cause)}`);
-  });
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    if (!(await handle.stat()).isFile())
-      throw new UsageError(`cannot read ${path}: it is not a regular file`);
-    return await fileSource(handle, path);
+    const facts = await handle.stat();
+    if (!facts.isFile()) throw new UsageError(`cannot read ${path}: it is not a regular file`);
+    checkSize(facts.size, bounds);
+    return await fileSource(handle, bounds);
   } catch (error) {
     await handle.close();
     throw error;
   }
 }
 
+const isOfSystem = (error: unknown): boolean => error instanceof Error && 'syscall' in error;
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file or folder',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a folder',
+  ENOSPC: 'no space left on device',
+};
+
 function reasonOf(cause: unknown): string {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return 'there is no such file';
-  return code === 'EACCES' ? 'permission denied' : message;
+  const { code = '', message } = cause as NodeJS.ErrnoException;
+  return reasons[code] ?? message;
 }
 
 /** Digests the file as it is now. If it changes before it is sent, the receiver's check of the digest refuses it. */
-async function fileSource(handle: FileHandle, name: string): Promise<ContentSource> {
+async function fileSource(handle: FileHandle, bounds: Bounds): Promise<ContentSource> {
+  const { name } = bounds;
   const hash = createHash('sha256');
   const buffer = Buffer.alloc(256 * 1024);
   let size = 0;
@@ -69,8 +107,10 @@ async function fileSource(handle: FileHandle, name: string): Promise<ContentSour
     if (bytesRead === 0) break;
     hash.update(buffer.subarray(0, bytesRead));
     size += bytesRead;
+    checkSize(size, bounds);
   }
   return {
+    name,
     size,
     sha256: hash.digest('hex'),
     read: (offset, length) => readExactly(handle, name, offset, length),
@@ -95,21 +135,22 @@ async function readExactly(
 }
 
 /** Small streams stay in memory; a longer one goes to a file without a name, which no crash can leave behind. */
-async function openStream(stream: AsyncIterable<Uint8Array>): Promise<ContentSource> {
+async function openStream(stream: AsyncIterable<Uint8Array>, bounds: Bounds): Promise<ContentSource> {
   const held: Uint8Array[] = [];
   let size = 0;
   let spool: FileHandle | null = null;
   try {
     for await (const chunk of stream) {
       size += chunk.length;
+      checkSize(size, bounds);
       if (spool === null) held.push(chunk);
-      else await spool.appendFile(chunk);
+      else await kept(spool.appendFile(chunk), bounds);
       if (spool === null && size > inlineBytes) {
-        spool = await openUnnamed();
-        await spool.appendFile(Buffer.concat(held.splice(0)));
+        spool = await kept(openUnnamed(), bounds);
+        await kept(spool.appendFile(Buffer.concat(held.splice(0))), bounds);
       }
     }
-    return spool === null ? memorySource(Buffer.concat(held)) : await fileSource(spool, 'the spooled stream');
+    return spool === null ? memorySource(Buffer.concat(held), bounds) : await fileSource(spool, bounds);
   } catch (error) {
     await spool?.close();
     throw error;
@@ -121,6 +162,18 @@ async function openUnnamed(): Promise<FileHandle> {
   const handle = await open(path, 'wx+', 0o600);
   await rm(path);
   return handle;
+}
+
+/** A step with the file that keeps a stream. */
+async function kept<T>(step: Promise<T>, { name }: Bounds): Promise<T> {
+  try {
+    return await step;
+  } catch (cause) {
+    const where = `${tmpdir()} until it has been sent`;
+    throw new UsageError(
+      `cannot keep ${name} in ${where}: ${reasonOf(cause)}. TMPDIR names another folder for it`,
+    );
+  }
 }
 
 /** The name that a file has unless the caller gives it another. */

@@ -1,6 +1,6 @@
 /** Messages that no service could handle, as the ledger keeps them; and sending what was in one again. */
 import type { JobDeadLettered, JobSubmitted } from '../platform/codec.ts';
-import { decodeAs, encode } from '../platform/codec.ts';
+import { decodeAs } from '../platform/codec.ts';
 import { messageOf, UsageError } from '../platform/errors.ts';
 import type { Bus } from '../platform/nats/bus.ts';
 import { parseJobSubject, subjects } from '../platform/topology.ts';
@@ -47,7 +47,7 @@ export async function replay(
   const job: JobSubmitted = { ...readSubmission(bytes), jobId: uuidV7(), submittedAt: Date.now() * 1000 };
   if (job.tenant !== letter.tenant)
     throw new UsageError(`the submission names tenant ${job.tenant}, and came as one of ${letter.tenant}`);
-  await publishSubmission(bus, job, encode('JobSubmitted', job), {});
+  await publishSubmission(bus, job, {});
   return { jobId: job.jobId, what: 'submission' };
 }
 

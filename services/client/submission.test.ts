@@ -155,10 +155,40 @@ const refused: readonly (readonly [
   ],
   ['a folder', { plugin: { path: '/tmp' } }, UsageError, /not a regular file/],
   [
+    'more attempts than a number of the event can say',
+    { ...small, maxAttempts: 99_999_999_999 },
+    UsageError,
+    /this cannot be asked for: .*maxAttempts is 99999999999/,
+  ],
+  [
+    'a deadline that is no date',
+    { ...small, deadline: new Date(Number.NaN) },
+    UsageError,
+    /this cannot be asked for: .*deadline is NaN/,
+  ],
+  [
     'arguments without end',
     { ...small, args: ['x'.repeat(950_000)] },
     OperationalError,
-    /at most \d+: shorten args, env and labels/,
+    /at most \d+; 950000 of them are the arguments: bring them/,
+  ],
+  [
+    'a wrong file as the envelope',
+    { ...small, envelope: Buffer.alloc(3_000_000), args: ['x'.repeat(100_000)] },
+    OperationalError,
+    /3000000 of them are the envelope: is it the file/,
+  ],
+  [
+    'an environment without end',
+    { ...small, env: { A: 'ü'.repeat(500_000) } },
+    OperationalError,
+    /1000001 of them are the environment/,
+  ],
+  [
+    'labels without end',
+    { ...small, labels: { a: 'x'.repeat(950_000) } },
+    OperationalError,
+    /950001 of them are the labels/,
   ],
 ];
 

@@ -1,7 +1,7 @@
 /** A submission: what the caller wants to run, made into a JobSubmitted event; large content is uploaded before. */
 import type { Content, InputFile, JobSubmitted, Network, RequestedLimits } from '../platform/codec.ts';
 import { encode } from '../platform/codec.ts';
-import { OperationalError, UsageError } from '../platform/errors.ts';
+import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
 import type { Bus, Headers } from '../platform/nats/bus.ts';
 import type { JobRef } from '../platform/topology.ts';
 import { headerNames, inlineBytes, isJobId, streams, subjects } from '../platform/topology.ts';
@@ -57,8 +57,8 @@ export async function submitJob(bus: Bus, tenant: string, request: SubmitRequest
   const bundle = await openBundle(request);
   try {
     const contents = await deliver(bus, tenant, bundle.sources, request.onProgress);
-    const bytes = encode('JobSubmitted', submittedEvent(job, request, bundle, contents));
-    const duplicate = await publishSubmission(bus, job, bytes, trace.headers);
+    const event = submittedEvent(job, request, bundle, contents);
+    const duplicate = await publishSubmission(bus, event, trace.headers);
     return { jobId: job.jobId, traceId: trace.ids.traceId, duplicate };
   } finally {
     await bundle.close();
@@ -89,12 +89,15 @@ interface Bundle {
 
 async function openBundle(request: SubmitRequest): Promise<Bundle> {
   const stdin = request.stdin ?? null;
-  const files = [request.plugin, ...(request.inputs ?? [])].map(bytesOf);
-  const contents = stdin === null ? files : [...files.slice(0, 1), stdin, ...files.slice(1)];
+  const contents: readonly Named[] = [
+    contentOf(request.plugin),
+    ...(stdin === null ? [] : [[stdin, 'standard input'] as const]),
+    ...(request.inputs ?? []).map(contentOf),
+  ];
   const sources: ContentSource[] = [];
   const close = async () => void (await Promise.all(sources.map((source) => source.close())));
   try {
-    for (const content of contents) sources.push(await openContent(content));
+    for (const [content, name] of contents) sources.push(await openContent(content, name));
     return { sources, hasStdin: stdin !== null, close };
   } catch (error) {
     await close();
@@ -102,8 +105,10 @@ async function openBundle(request: SubmitRequest): Promise<Bundle> {
   }
 }
 
-function bytesOf(file: FileInput): ContentInput {
-  return 'bytes' in file ? file.bytes : { path: file.path };
+type Named = readonly [content: ContentInput, name: string];
+
+function contentOf(file: FileInput): Named {
+  return 'bytes' in file ? [file.bytes, file.name] : [{ path: file.path }, file.path];
 }
 
 /** Small content goes inline as long as all of it together fits, the smallest first; the rest is uploaded. */
@@ -180,17 +185,13 @@ const headroomBytes = streams.find(({ name }) => name === 'SUBMISSIONS')?.headro
  * Publishes until the bus confirms. The message id follows from the job id, so no retry makes a second job; and from our
  * credentials, so that no other tenant can use it up.
  */
-export async function publishSubmission(
-  bus: Bus,
-  job: JobRef,
-  bytes: Uint8Array,
-  headers: Headers,
-): Promise<boolean> {
+export async function publishSubmission(bus: Bus, job: JobSubmitted, headers: Headers): Promise<boolean> {
+  const bytes = bytesOf(job);
   const most = bus.maxPayload - headroomBytes - 4096;
   if (bytes.length > most)
     throw new OperationalError(
       'TOO_LARGE',
-      `the submission has ${bytes.length} bytes beside what was uploaded, at most ${most}: shorten args, env and labels`,
+      `the submission has ${bytes.length} bytes beside what was uploaded, at most ${most}; ${largestPart(job)}`,
     );
   const id = `submitter:${bus.ownId(`${job.tenant}.${job.jobId}`)}`;
   for (let tries = 1; ; tries++) {
@@ -203,6 +204,29 @@ export async function publishSubmission(
         throw explained(error);
     }
   }
+}
+
+/** The numbers and times in it are those that the caller asks for. */
+function bytesOf(job: JobSubmitted): Uint8Array {
+  try {
+    return encode('JobSubmitted', job);
+  } catch (error) {
+    throw new UsageError(`this cannot be asked for: ${messageOf(error)}`);
+  }
+}
+
+/** What there is to shorten; content is uploaded where it is large. */
+function largestPart({ envelope, args, env, labels, inputs }: JobSubmitted): string {
+  const sizeOf = (texts: readonly string[]) => texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const parts: readonly (readonly [bytes: number, what: string])[] = [
+    [envelope?.length ?? 0, 'the envelope: is it the file that `sandbus sign` wrote?'],
+    [sizeOf(args), 'the arguments: bring them in an input file'],
+    [sizeOf(Object.entries(env).flat()), 'the environment: bring it in an input file'],
+    [sizeOf(Object.entries(labels).flat()), 'the labels: shorten them'],
+    [sizeOf(inputs.map(({ name }) => name)), 'the names of input files: bring fewer of them, as an archive'],
+  ];
+  const [bytes, what] = parts.reduce((largest, part) => (part[0] > largest[0] ? part : largest));
+  return `${bytes} of them are ${what}`;
 }
 
 function explained(error: unknown): unknown {

@@ -42,9 +42,9 @@ export async function uploadContent(
       faults = state.offset > reached ? 0 : faults + 1;
       reached = Math.max(reached, state.offset);
     } catch (error) {
-      if (!(error instanceof OperationalError) || !isTransient(error)) throw explained(error);
+      if (!(error instanceof OperationalError) || !isTransient(error)) throw explained(error, source);
       faults += 1;
-      if (faults > mostFaults) throw error;
+      if (faults > mostFaults) throw explained(error, source);
       // After a fault nobody knows what arrived: ask.
       state = null;
     }
@@ -81,17 +81,20 @@ const finalCodes = new Set([
   'TOO_LARGE',
   'BUS_FULL',
   'QUOTA_EXCEEDED',
+  'NATS_REFUSED',
 ]);
 
 const isTransient = (error: OperationalError): boolean => !finalCodes.has(error.code);
 
-function explained(error: unknown): unknown {
-  if (!(error instanceof OperationalError) || error.code !== 'BUS_FULL') return error;
-  const mend = 'it has no room for this file until older ones have been removed; try again later';
-  return new OperationalError('BUS_FULL', `the bus is full: ${mend}`, { cause: error });
+/** Says which file it was about: the subject names its digest alone. */
+function explained(error: unknown, { name }: ContentSource): unknown {
+  if (!(error instanceof OperationalError)) return error;
+  const full = 'the bus is full: it has no room for it until older ones have been removed; try again later';
+  const what = error.code === 'BUS_FULL' ? full : error.message;
+  return new OperationalError(error.code, `cannot upload ${name}: ${what}`, { cause: error });
 }
 
 function stuck(source: ContentSource, state: UploadState | null): OperationalError {
   const at = `${state?.offset ?? 0} of ${source.size} bytes`;
-  return new OperationalError('UPLOAD_STUCK', `upload of ${source.sha256} does not get past ${at}`);
+  return new OperationalError('UPLOAD_STUCK', `upload of ${source.name} does not get past ${at}`);
 }

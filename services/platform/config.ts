@@ -14,7 +14,9 @@ export const knownVariables: Readonly<Record<string, string>> = {
   SANDBUS_NATS_URL:
     'NATS server, nats://127.0.0.1:4222 unless set; nodes of a cluster are separated by commas',
   SANDBUS_NATS_SERVER: 'nats-server program of `sandbus up`; found on this machine unless set',
-  SANDBUS_NATS_CREDS: 'credentials file for NATS; none unless set',
+  SANDBUS_NATS_CREDS:
+    'credentials file for NATS; unless set, the command line takes <state>/access/tenants/<tenant>.nk where it is there ' +
+    '(`audit erase`: <state>/access/deployment.nk), everything else takes none',
   SANDBUS_SERVICE_KEYS: 'public keys of the services, <state>/service-keys.json unless set',
   SANDBUS_EVENT_KEY:
     'private key with which a service signs its events, <state>/keys/<service>.pem unless set',

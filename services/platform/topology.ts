@@ -307,6 +307,8 @@ export const keepMsOf = (bucket: ObjectBucketName): number =>
 export const chunkBytes = 512 * 1024;
 /** Plugin, stdin and inputs that travel inside a submission, together. */
 export const inlineBytes = 512 * 1024;
+/** The largest upload: a plugin, a standard input, an input file. */
+export const mostUploadBytes = 256 * 1024 * 1024;
 
 /** Names of the NATS headers that carry more than the body. */
 export const headerNames = {

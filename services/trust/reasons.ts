@@ -30,7 +30,7 @@ const ADVICE = {
     'No executor can run this runtime or architecture: start one that can, or build the plugin for a supported one.',
   PLUGIN_UNAVAILABLE: 'The plugin file is not in the store: upload it again, then submit the job again.',
   PLUGIN_TOO_LARGE:
-    'The plugin file is larger than the operator allows: make it smaller, or ask for a higher limit.',
+    'The file is larger than the 256 MiB that a plugin, a standard input or an input file may have: make it smaller, or bring its data in several input files.',
   GPU_NOT_SIGNED:
     'The job asks for a GPU, the signature does not: sign the plugin with `--gpu`, or submit without it.',
   NETWORK_NOT_SIGNED:

@@ -4,7 +4,7 @@ import { consume } from '../platform/consume.ts';
 import { deadLetterTo } from '../platform/dead-letter.ts';
 import { JobStates } from '../platform/job-state.ts';
 import type { StartService } from '../platform/service.ts';
-import { consumers, requestFilters } from '../platform/topology.ts';
+import { consumers, mostUploadBytes, requestFilters } from '../platform/topology.ts';
 import { WatchedFile } from '../platform/watched-file.ts';
 import { createEnvelopeMemory, parsePolicy } from '../trust/index.ts';
 import { trustChecks } from '../trust-store/health.ts';
@@ -21,9 +21,8 @@ import { answerUpload } from './uploads.ts';
 
 const slots = 32;
 const maxDeliveries = 20;
-const maxUploadBytes = 256 * 1024 * 1024;
 /** Of one tenant, at one time. */
-const uploadQuota = { uploads: 64, bytes: 2 * maxUploadBytes };
+const uploadQuota = { uploads: 64, bytes: 2 * mostUploadBytes };
 /** Of the store. */
 const tenantShare = 0.5;
 
@@ -53,7 +52,7 @@ export const start: StartService = async (context) => {
     clock,
   );
   const uploads = {
-    ...{ plugins, uploads: progress, log, maxBytes: maxUploadBytes, seen: new SeenContent() },
+    ...{ plugins, uploads: progress, log, maxBytes: mostUploadBytes, seen: new SeenContent() },
     refuse: (tenant: string, size: number) => open.refuse(tenant, size),
     onStored: (key: string, size: number) => open.noteStored(key, size),
   };

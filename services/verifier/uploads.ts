@@ -75,7 +75,8 @@ function parseChunk(request: Request, maxBytes: number): Chunk {
     throw malformed('the subject must be upload.<tenant>.<64 hex digits of the SHA-256>');
   const size = wholeHeader(request, headerNames.size);
   const offset = wholeHeader(request, headerNames.offset);
-  if (size > maxBytes) throw new UploadRefused('PLUGIN_TOO_LARGE', `${size} bytes, at most ${maxBytes}`);
+  if (size > maxBytes)
+    throw new UploadRefused('PLUGIN_TOO_LARGE', `${size} bytes, at most ${maxBytes} in one file`);
   if (bytes.length > chunkBytes) throw malformed(`a chunk of ${bytes.length} bytes, at most ${chunkBytes}`);
   if (offset + bytes.length > size)
     throw malformed(`offset ${offset} and ${bytes.length} bytes exceed the size ${size}`);

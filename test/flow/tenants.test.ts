@@ -5,7 +5,8 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { connect } from '../../services/client/index.ts';
+import type { OperationalError } from '../../services/client/index.ts';
+import { connect, uuidV7 } from '../../services/client/index.ts';
 import { eventually } from '../with-nats.ts';
 import type { TestSystem } from '../with-system.ts';
 import { finished, startTestSystem, text } from '../with-system.ts';
@@ -55,14 +56,27 @@ test('a tenant that is added can work at once, and the others do not notice', as
   );
 });
 
-test('a tenant that is removed is cut off', async () => {
+test('a tenant that is removed is cut off, and those who wait are told', async () => {
   const file = (await sandbus('tenant', 'add', 'leaver')).trim();
   const options = { url: system.url, tenant: 'leaver', credentials: file, timeoutMs: 500 };
-  const client = await whenever('let in', () => connect(options));
-  await client.close();
   const kept = `${file}.kept`;
   await promisify(execFile)('cp', [file, kept]);
+  const whose = (credentials: string) => connect({ ...options, credentials });
+  const waiting = [await whenever('let in', () => whose(file)), await whose(kept)];
+  const refusal = /does not accept the credentials in .*leaver\.nk/;
+  const told = waiting.map((client) =>
+    assert.rejects(client.wait(uuidV7()), (error: OperationalError) => {
+      assert.equal(error.code, 'NATS_REFUSED');
+      assert.match(error.message, refusal);
+      return true;
+    }),
+  );
   await sandbus('tenant', 'remove', 'leaver');
+  await Promise.all(told);
+  for (const client of waiting) {
+    await assert.rejects(client.cancel(uuidV7(), 'a test'), refusal);
+    await client.close();
+  }
   await eventually('refused', () =>
     connect({ ...options, credentials: kept }).then(
       (still) => still.close().then(() => false),

@@ -4,7 +4,7 @@ import { messageOf, OperationalError } from '../errors.ts';
 import type { EventIdentity } from '../event-keys.ts';
 import type { Needs, ObjectBucketName } from '../topology.ts';
 import type { ConnectOptions } from './connection.ts';
-import { connect, ownId } from './connection.ts';
+import { connect, endOf, ownId } from './connection.ts';
 import { isEmptyPull, isNoResponders, isNotFound, isOtherStream } from './failures.ts';
 import { KvBucket } from './kv.ts';
 import type { Delivery, Headers, Reply, Request, StreamMessage } from './messages.ts';
@@ -53,12 +53,14 @@ export class Bus {
   readonly #manager: JetStreamManager;
   readonly #survey: Survey;
   readonly #credentials: string | null;
+  readonly #end: Promise<OperationalError | null>;
   readonly #writes = new WriteWatch();
 
   private constructor(connection: NatsConnection, manager: JetStreamManager, options: BusOptions) {
     this.identity = options.identity ?? null;
     this.#credentials = options.credentials;
     this.#connection = connection;
+    this.#end = endOf(connection, options);
     this.#stream = connection.jetstream({ timeout: 10_000 });
     this.#manager = manager;
     this.#survey = new Survey(manager);
@@ -104,7 +106,8 @@ export class Bus {
 
   /**
    * Publishes to a stream and waits for the server's confirmation. Throws OperationalError: TOO_LARGE (before
-   * sending: the server would drop the connection), BUS_FULL, CONFLICT (expectedLastSequence), PUBLISH_FAILED.
+   * sending: the server would drop the connection), BUS_FULL, CONFLICT (expectedLastSequence), PUBLISH_FAILED,
+   * NATS_REFUSED.
    */
   async publish(subject: string, data: Uint8Array, options: PublishOptions = {}): Promise<Published> {
     this.#checkSize(subject, data);
@@ -119,6 +122,8 @@ export class Bus {
       this.#writes.cameThrough(kindOfSubject(subject));
       return { sequence: ack.seq, duplicate: ack.duplicate };
     } catch (cause) {
+      const end = await this.#reasonOfEnd();
+      if (end !== null) throw end;
       const failure = publishFailure(subject, cause);
       if (failure.code === 'PUBLISH_FAILED') this.#writes.failed(kindOfSubject(subject), messageOf(cause));
       throw failure;
@@ -155,7 +160,7 @@ export class Bus {
     return () => subscription.unsubscribe();
   }
 
-  /** One request, one reply. Throws OperationalError NO_SERVICE or REQUEST_FAILED. */
+  /** One request, one reply. Throws OperationalError NO_SERVICE, REQUEST_FAILED or NATS_REFUSED. */
   async request(
     subject: string,
     data: Uint8Array,
@@ -168,6 +173,8 @@ export class Bus {
         await this.#connection.request(subject, data, { timeout: timeoutMs, headers: toHeaders(headers) }),
       );
     } catch (cause) {
+      const end = await this.#reasonOfEnd();
+      if (end !== null) throw end;
       const code = isNoResponders(cause) ? 'NO_SERVICE' : 'REQUEST_FAILED';
       const what = isNoResponders(cause) ? 'no service answers; is it running?' : messageOf(cause);
       throw new OperationalError(code, `request ${subject}: ${what}`, { cause });
@@ -310,6 +317,11 @@ export class Bus {
   /** Closes without a last word: what still waits for an answer fails. */
   abandon(): Promise<void> {
     return this.#connection.close();
+  }
+
+  /** Why nothing will ever come through this connection again; null as long as something may, or when we have closed it. */
+  async #reasonOfEnd(): Promise<OperationalError | null> {
+    return this.isClosed ? await this.#end : null;
   }
 
   #checkSize(subject: string, data: Uint8Array): void {

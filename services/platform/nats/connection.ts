@@ -2,7 +2,14 @@
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Authenticator, ConnectionOptions, NatsConnection } from 'nats';
-import { credsAuthenticator, ErrorCode, NatsError, connect as natsConnect, nkeyAuthenticator } from 'nats';
+import {
+  credsAuthenticator,
+  ErrorCode,
+  Events,
+  NatsError,
+  connect as natsConnect,
+  nkeyAuthenticator,
+} from 'nats';
 import { messageOf, OperationalError, UsageError } from '../errors.ts';
 import { seedIn } from './nkeys.ts';
 
@@ -16,6 +23,8 @@ export interface ConnectOptions {
   readonly inboxPrefix?: string;
   /** How long a first connection is tried, milliseconds. */
   readonly timeoutMs?: number;
+  /** Whether a connection whose credentials are taken away ends; else it tries for ever, as services do. */
+  readonly endsWhenRefused?: boolean;
 }
 
 /**
@@ -70,11 +79,17 @@ function natsOptions(options: ConnectOptions): ConnectionOptions {
   };
 }
 
-/** The file is read at each connection, so that new credentials need no restart. */
+/**
+ * The file is read at each connection, so that new credentials need no restart. Where it cannot be, as when the tenant was
+ * removed with it, the last ones are tried, and the server has its say: an authenticator that throws leaves a connection
+ * that is neither open nor closed.
+ */
 function authenticatorFrom(file: string): Authenticator {
-  readCredentials(file);
+  let text = readCredentials(file);
   return (nonce) => {
-    const text = readCredentials(file);
+    try {
+      text = readCredentials(file);
+    } catch {}
     const seed = seedIn(text);
     const isJwt = /BEGIN NATS USER JWT/.test(text);
     const authenticate =
@@ -92,6 +107,36 @@ function readCredentials(file: string): string {
   }
   if (seedIn(text) === null) throw new UsageError(`${file} holds no NATS credentials (a user's seed, SU…)`);
   return text;
+}
+
+/** So often in a row, 250 ms after each other: a server that reads its users anew may refuse for a moment. */
+const mostRefusals = 10;
+const refusals: ReadonlySet<unknown> = new Set([
+  ErrorCode.AuthorizationViolation,
+  ErrorCode.AuthenticationExpired,
+  ErrorCode.AccountExpired,
+]);
+
+/** Resolves when the connection is closed, with the reason; null when whoever has it closed it. */
+export async function endOf(
+  connection: NatsConnection,
+  options: ConnectOptions,
+): Promise<OperationalError | null> {
+  const watched = options.endsWhenRefused === true ? closeWhenRefused(connection) : Promise.resolve(false);
+  await connection.closed();
+  return (await watched) ? refused(options, null) : null;
+}
+
+async function closeWhenRefused(connection: NatsConnection): Promise<boolean> {
+  let count = 0;
+  for await (const { type, data } of connection.status()) {
+    if (type === Events.Reconnect) count = 0;
+    if (type === Events.Error && refusals.has(data)) count += 1;
+    if (count < mostRefusals) continue;
+    await connection.close();
+    return true;
+  }
+  return false;
 }
 
 /** A wrong key does not get better by trying. */
