@@ -22,6 +22,7 @@ test('one process holds it; another gets it when that one has let go, or was kil
   assert.notEqual(first, null);
   assert.equal(holdLock(file), null);
   first?.close();
+  first?.close();
   const args = ['--input-type=module', '--eval', holder(file)];
   const child = await startChild(process.execPath, args, { env: {}, stdio: ['ignore', 'pipe', 'inherit'] });
   for await (const said of child.stdout ?? []) {

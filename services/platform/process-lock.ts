@@ -6,6 +6,7 @@
 import { DatabaseSync } from 'node:sqlite';
 
 export interface ProcessLock {
+  /** Lets go, once; again it does nothing. */
   close(): void;
 }
 
@@ -17,7 +18,7 @@ export function holdLock(file: string): ProcessLock | null {
   const lock = new DatabaseSync(file, { timeout: 0 });
   try {
     lock.exec('BEGIN EXCLUSIVE');
-    return lock;
+    return { close: () => void (lock.isOpen && lock.close()) };
   } catch (error) {
     lock.close();
     if ((error as { errcode?: number }).errcode === busy) return null;
