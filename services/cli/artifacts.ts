@@ -4,6 +4,7 @@ import { lstat, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JobFinished, SandbusClient } from '../client/index.ts';
 import { messageOf, OperationalError, UsageError } from '../platform/errors.ts';
+import { reasonOf } from '../platform/file-reasons.ts';
 import { exitCode } from './exit-codes.ts';
 import { makeFolder, streamBytes, writeNew } from './files.ts';
 import { knownJob } from './known-job.ts';
@@ -90,7 +91,7 @@ async function makeFoldersBelow(folder: string, parts: readonly string[]): Promi
   for (const part of parts) {
     path = join(path, part);
     await mkdir(path).catch((cause: NodeJS.ErrnoException) => {
-      if (cause.code !== 'EEXIST') throw new UsageError(`cannot make ${path}: ${cause.message}`);
+      if (cause.code !== 'EEXIST') throw new UsageError(`cannot make ${path}: ${reasonOf(cause)}`);
     });
     if (!(await lstat(path)).isDirectory())
       throw new UsageError(`${path} is there already, and is no folder`);

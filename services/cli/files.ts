@@ -5,6 +5,7 @@ import { access, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OperationalError, UsageError } from '../platform/errors.ts';
+import { reasonOf } from '../platform/file-reasons.ts';
 import type { ProcessLock } from '../platform/process-lock.ts';
 import { holdLock } from '../platform/process-lock.ts';
 
@@ -79,12 +80,20 @@ export async function writeNew(path: string, bytes: Bytes, mode: number): Promis
 }
 
 /** Makes an empty file where there is none. */
-export async function appendNothing(path: string): Promise<void> {
+async function appendNothing(path: string): Promise<void> {
   try {
     await (await open(path, 'a', 0o600)).close();
   } catch (cause) {
     throw new UsageError(`cannot write ${path}: ${reasonOf(cause)}`);
   }
+}
+
+/** The lock of this file, which is made where there is none; null while another process holds it. */
+export async function tryLock(file: string): Promise<ProcessLock | null> {
+  // What SQLite says of a file that it cannot make is not why. One that is there is not opened and closed: that would
+  // take this process's own lock on it (fcntl(2)).
+  await access(file, constants.W_OK).catch(() => appendNothing(file));
+  return holdLock(file);
 }
 
 /** With those above it, for the owner alone. */
@@ -133,12 +142,9 @@ export async function withLock<T>(
 
 async function waitForLock(path: string, patienceMs: number): Promise<ProcessLock> {
   const file = join(dirname(path), `.${basename(path)}.lock`);
-  // What SQLite says of a file that it cannot make is not why. One that is there is not opened and closed: that would
-  // take this process's own lock on it (fcntl(2)).
-  await access(file, constants.W_OK).catch(() => appendNothing(file));
   const endMs = performance.now() + patienceMs;
   for (;;) {
-    const lock = holdLock(file);
+    const lock = await tryLock(file);
     if (lock !== null) return lock;
     if (performance.now() >= endMs)
       throw new UsageError(
@@ -160,28 +166,4 @@ async function writeAndClose(handle: FileHandle, bytes: Bytes): Promise<void> {
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   await handle.sync().finally(() => handle.close());
-}
-
-/** Why a file cannot be read or written, for the end of a sentence. */
-export function reasonOf(cause: unknown): string {
-  const { code, message } = cause as NodeJS.ErrnoException;
-  switch (code) {
-    case 'ENOENT':
-      return 'there is no such file or folder';
-    case 'EEXIST':
-      return 'it is there already, and is not overwritten';
-    case 'EACCES':
-      return 'permission denied';
-    case 'EISDIR':
-      return 'it is a folder';
-    case 'ENOTDIR':
-      return 'one of the folders in its path is a file';
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return 'there is no space left on its disk';
-    case 'EROFS':
-      return 'its file system is read-only';
-    default:
-      return message;
-  }
 }

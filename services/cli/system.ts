@@ -12,12 +12,11 @@ import { renderAccounts } from '../platform/nats-accounts.ts';
 import { nodeFlags } from '../platform/node-flags.ts';
 import type { Child } from '../platform/process.ts';
 import { startChild, stopChild } from '../platform/process.ts';
-import { holdLock } from '../platform/process-lock.ts';
 import { ensureServiceKeys } from '../platform/service-keys.ts';
 import type { ServiceName } from '../platform/topology.ts';
 import { serviceNames } from '../platform/topology.ts';
 import { watchAccess } from './access-watch.ts';
-import { appendNothing, makeFolder } from './files.ts';
+import { makeFolder, tryLock } from './files.ts';
 import type { Started } from './kept-process.ts';
 import { describeExit, KeptProcess } from './kept-process.ts';
 import type { NatsNodes } from './nats-nodes.ts';
@@ -209,9 +208,7 @@ async function openLog(options: SystemOptions, name: string) {
 /** One system per state folder. The file with the process id is for whoever is told that there is one. */
 async function lockState(stateDir: string): Promise<{ release: () => Promise<void> }> {
   const [lockFile, pidFile] = [join(stateDir, 'up.lock'), join(stateDir, 'up.pid')];
-  // What SQLite says of a file that it cannot make is not why.
-  await appendNothing(lockFile);
-  const lock = holdLock(lockFile);
+  const lock = await tryLock(lockFile);
   if (lock === null) {
     const pid = (await readFile(pidFile, 'utf8').catch(() => '')).trim();
     const which = pid === '' ? '' : ` with process id ${pid}`;

@@ -9,6 +9,7 @@ import { open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { UsageError } from '../platform/errors.ts';
+import { reasonOf } from '../platform/file-reasons.ts';
 import { inlineBytes, mostUploadBytes } from '../platform/topology.ts';
 
 /** Bytes, the path of a file, or a stream that ends. */
@@ -83,18 +84,6 @@ async function openFile(path: string, bounds: Bounds): Promise<ContentSource> {
 }
 
 const isOfSystem = (error: unknown): boolean => error instanceof Error && 'syscall' in error;
-
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file or folder',
-  EACCES: 'permission denied',
-  EISDIR: 'it is a folder',
-  ENOSPC: 'no space left on device',
-};
-
-function reasonOf(cause: unknown): string {
-  const { code = '', message } = cause as NodeJS.ErrnoException;
-  return reasons[code] ?? message;
-}
 
 /** Digests the file as it is now. If it changes before it is sent, the receiver's check of the digest refuses it. */
 async function fileSource(handle: FileHandle, bounds: Bounds): Promise<ContentSource> {

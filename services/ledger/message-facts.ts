@@ -1,4 +1,5 @@
 /** What the ledger takes from a message without trusting its body: subject, headers, place in the stream. Pure. */
+import { submitter } from '../platform/authorship.ts';
 import { idOfMessage } from '../platform/event-keys.ts';
 import { causeOf } from '../platform/events.ts';
 import type { StreamMessage } from '../platform/nats/bus.ts';
@@ -34,7 +35,7 @@ export function factsOf(message: StreamMessage): MessageFacts {
     tenant: job.tenant,
     jobId: job.jobId,
     kind,
-    eventId: id ?? eventId(message.stream === 'SUBMISSIONS' ? 'submitter' : 'unknown', kind, message, job),
+    eventId: id ?? eventId(message.stream === 'SUBMISSIONS' ? submitter : 'unknown', kind, message, job),
     idIsGiven: id !== null,
     signer: signerOf(message, id),
     signature: signature === undefined ? null : Buffer.from(signature, 'base64'),
@@ -72,7 +73,7 @@ function givenId(message: StreamMessage): string | null {
 }
 
 function signerOf(message: StreamMessage, id: string | null): string {
-  if (message.stream === 'SUBMISSIONS') return 'submitter';
+  if (message.stream === 'SUBMISSIONS') return submitter;
   const author = id?.split(':', 1)[0];
   return serviceNames.find((service) => service === author) ?? 'unknown';
 }

@@ -79,9 +79,8 @@ export class RecordChecks {
   check(record: AuditRecord): Uint8Array {
     try {
       const found = leafHash(record);
-      const fault = sameHash(found, record.leafHash) ? authorFault(record.subject, record.signer) : null;
-      if (fault !== null) this.#note('signature', record, fault);
-      if (!sameHash(found, record.leafHash)) this.#note('leaf', record, wrongLeaf);
+      if (sameHash(found, record.leafHash)) this.#checkAuthor(record);
+      else this.#note('leaf', record, wrongLeaf);
       this.#checkPayload(record);
       this.#checkColumns(record);
       this.#checkPlace(record);
@@ -93,6 +92,11 @@ export class RecordChecks {
       this.#note('unreadable', record, `it is no record: ${messageOf(error)}`);
       return emptyRoot;
     }
+  }
+
+  #checkAuthor(record: AuditRecord): void {
+    const fault = authorFault(record.subject, record.signer);
+    if (fault !== null) this.#note('signature', record, fault);
   }
 
   #checkPayload(record: AuditRecord): void {

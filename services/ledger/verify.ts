@@ -134,9 +134,7 @@ async function findUnsigned(
 ): Promise<void> {
   const [first] = await reader.recordsAt([covered]);
   if (first === undefined || now - first.recordedAt <= mostUnsignedMicros) return;
-  const which =
-    covered + 1 === size ? `ledger sequence ${covered} is` : `ledger sequences ${covered} to ${size - 1} are`;
-  findings.add('unsigned', covered, `${which} covered by no checkpoint`);
+  findings.add('unsigned', covered, `${sequencesAre(covered, size)} covered by no checkpoint`);
 }
 
 const notCompared = 'roots of what comes after were not compared';
@@ -168,10 +166,12 @@ async function startingRange(
   }
 }
 
+/** Of those from `first` to before `next`, the beginning of a sentence. */
+const sequencesAre = (first: number, next: number): string =>
+  next - first === 1 ? `ledger sequence ${first} is` : `ledger sequences ${first} to ${next - 1} are`;
+
 function noteMissing(findings: Findings, records: RecordChecks, first: number, next: number): void {
-  const which =
-    next - first === 1 ? `ledger sequence ${first} is` : `ledger sequences ${first} to ${next - 1} are`;
-  findings.add('missing', first, `${which} missing; ${notCompared}`);
+  findings.add('missing', first, `${sequencesAre(first, next)} missing; ${notCompared}`);
   records.expectGaps(next - first);
 }
 

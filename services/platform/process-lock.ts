@@ -21,7 +21,7 @@ export function holdLock(file: string): ProcessLock | null {
     return { close: () => void (lock.isOpen && lock.close()) };
   } catch (error) {
     lock.close();
-    if ((error as { errcode?: number }).errcode === busy) return null;
+    if (((error as { errcode?: number }).errcode ?? 0) % 256 === busy) return null;
     throw error;
   }
 }
